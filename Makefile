@@ -1,0 +1,144 @@
+# make          the program and the library, in build/
+# make demo     set up, build, and run the main job on a small example
+# make test     set up, build, and run every test
+# make bench    timings on this machine (benchmark data where VLP_BENCH_DATA points to)
+# make lint     format, static analysis, include arrows
+# make sanitize every test under ASan+UBSan, the threaded ones under TSan
+# make fuzz     every reader for FUZZ_SECONDS (or FUZZ_RUNS)
+# make install  PREFIX=/usr/local DESTDIR=
+
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+
+BUILD  ?= build
+CC     ?= gcc
+ifeq ($(origin CC),default)
+CC     := gcc
+endif
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 30
+VLP_BENCH_DATA ?= ../shared/data
+export VLP_BENCH_DATA
+
+VERSION := $(shell sed -n 's/^\#define VLP_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' include/vlp.h | paste -sd.)
+SOVERSION := $(firstword $(subst ., ,$(VERSION)))
+
+# ---- Settings ----
+# Packages are looked up only once they are installed: `deps` comes first.
+PACKAGES := serd-0 zlib libxxhash
+WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
+OPTIMIZE ?= -O3 -g
+# No global fast-math: only what lets loops over expf and sqrtf become vectors.
+CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fopenmp -fno-math-errno \
+             $(OPTIMIZE) $(WARNINGS) -Iinclude -Isrc $(shell pkg-config --cflags $(PACKAGES)) \
+             $(SANITIZE) $(CFLAGS)
+LIBS = $(shell pkg-config --libs $(PACKAGES)) -lm
+LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
+
+LIB_SOURCES := $(wildcard src/*/*.c)
+CLI_SOURCES := $(wildcard cli/*.c)
+TESTS       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+TEST_PARTS  := $(filter-out tests/test_%.c,$(wildcard tests/*.c))
+BENCHES     := $(patsubst bench/%.c,%,$(wildcard bench/bench_*.c))
+FUZZERS     := $(patsubst fuzz/fuzz_%.c,%,$(wildcard fuzz/fuzz_*.c))
+
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+LIB     := $(BUILD)/libvlp.a
+SHARED  := $(BUILD)/libvlp.so.$(VERSION)
+
+.PHONY: all deps demo test bench lint sanitize sanitize-address sanitize-threads fuzz install clean format
+all: $(BUILD)/vlp $(SHARED)
+
+deps:
+	@scripts/deps
+
+# ---- Building ----
+$(BUILD)/obj/%.o: %.c | deps
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(EXTRA_$(subst /,_,$(basename $<))) -MMD -MP -c $< -o $@
+$(BUILD)/obj/tests/%.o: CFLAGS_ALL += -Itests
+
+$(LIB): $(call objects,$(LIB_SOURCES))
+	@rm -f $@
+	ar rcs $@ $^
+
+$(SHARED): $(call objects,$(LIB_SOURCES))
+	$(CC) -shared -Wl,-soname,libvlp.so.$(SOVERSION) -Wl,--no-undefined $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+	@ln -sf $(@F) $(BUILD)/libvlp.so.$(SOVERSION)
+	@ln -sf $(@F) $(BUILD)/libvlp.so
+
+$(BUILD)/vlp: $(call objects,$(CLI_SOURCES)) $(LIB)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call objects,$(TEST_PARTS)) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
+
+$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+
+$(BUILD)/fuzz/%: $(BUILD)/obj/fuzz/fuzz_%.o $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $^ -o $@ $(LIBS)
+
+# ---- Using ----
+demo: all
+	@scripts/demo $(BUILD)
+
+test: $(BUILD)/vlp $(SHARED) $(TESTS:%=$(BUILD)/tests/%)
+	@scripts/test $(BUILD)
+
+.PHONY: test-programs
+test-programs: $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/vlp
+
+bench: $(BUILD)/vlp $(BENCHES:%=$(BUILD)/bench/%)
+	@scripts/bench $(BUILD)
+
+lint: | deps
+	@scripts/deps --dev
+	@scripts/lint
+
+format:
+	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
+
+# gcc's ThreadSanitizer does not know its OpenMP runtime and reports races that are none; clang with
+# archer does.
+sanitize: sanitize-address sanitize-threads
+
+sanitize-address: | deps
+	$(MAKE) BUILD=$(BUILD)/asan OPTIMIZE='-O1 -g -fno-omit-frame-pointer' \
+	  SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' test-programs
+	@scripts/test $(BUILD)/asan
+
+THREADED := test_reader test_graph test_distance test_references
+sanitize-threads: | deps
+	@scripts/deps --dev
+	$(MAKE) BUILD=$(BUILD)/tsan CC=clang OPTIMIZE='-O1 -g' SANITIZE='-fsanitize=thread' \
+	  $(THREADED:%=$(BUILD)/tsan/tests/%)
+	@scripts/test --threads $(BUILD)/tsan $(THREADED)
+
+fuzz: | deps
+	@scripts/deps --dev
+	$(MAKE) BUILD=$(BUILD)/fuzzing CC=clang OPTIMIZE='-O2 -g' \
+	  SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' \
+	  $(FUZZERS:%=$(BUILD)/fuzzing/fuzz/%)
+	@BUILD=$(BUILD)/fuzzing scripts/fuzz $(if $(FUZZ_RUNS),--runs $(FUZZ_RUNS),--seconds $(FUZZ_SECONDS))
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 755 $(BUILD)/vlp $(DESTDIR)$(PREFIX)/bin/vlp
+	install -m 644 include/vlp.h $(DESTDIR)$(PREFIX)/include/vlp.h
+	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libvlp.a
+	install -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(SHARED))
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libvlp.so.$(SOVERSION)
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libvlp.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/vlp.pc.in \
+	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/vlp.pc
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

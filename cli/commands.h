@@ -1,0 +1,15 @@
+/* The subcommands, one file each. */
+#ifndef VLP_CLI_COMMANDS_H
+#define VLP_CLI_COMMANDS_H
+
+int cmd_data(int argc, char **argv);
+int cmd_refs(int argc, char **argv);
+
+/* Parts of `vlp data`. */
+int cmd_data_stats(int argc, char **argv);
+int cmd_data_audit(int argc, char **argv);
+int cmd_data_split(int argc, char **argv);
+int cmd_data_import(int argc, char **argv);
+int cmd_data_family(int argc, char **argv);
+
+#endif

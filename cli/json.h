@@ -1,0 +1,24 @@
+/* JSON to a stream. Keys are NULL inside arrays and at the top. */
+#ifndef VLP_CLI_JSON_H
+#define VLP_CLI_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct json_out {
+    FILE *stream;
+    bool first; /* nothing stands in the present object or array yet */
+} json_out;
+
+json_out json_start(FILE *stream);
+void json_object(json_out *json, const char *key);
+void json_array(json_out *json, const char *key);
+void json_end_object(json_out *json);
+void json_end_array(json_out *json);
+void json_string(json_out *json, const char *key, const char *value); /* NULL: null */
+void json_integer(json_out *json, const char *key, int64_t value);
+void json_number(json_out *json, const char *key, double value); /* not finite: null */
+void json_bool(json_out *json, const char *key, bool value);
+
+#endif

@@ -1,0 +1,27 @@
+/* vlp: the command table. */
+#include <signal.h>
+#include <string.h>
+
+#include "cli.h"
+#include "commands.h"
+
+static const cli_command commands[] = {{"data", "stats|audit|split|import|family ...",
+                                        "Look at, check, divide, import and generate data sets",
+                                        cmd_data},
+                                       {"refs", "DIR HEAD RELATION '?' | DIR '?' RELATION TAIL",
+                                        "The known triples a prediction would lean on", cmd_refs},
+                                       {0}};
+
+int main(int argc, char **argv) {
+    /* A file larger than the limit is then a failed write with a message, not a silent end. */
+    signal(SIGXFSZ, SIG_IGN);
+    if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
+        printf("vlp %s\n", vlp_version());
+        return cli_finish();
+    }
+    return cli_dispatch(
+        commands, "vlp",
+        "vlp predicts the missing triples of a knowledge graph and shows which known ones "
+        "each prediction was copied from.",
+        argc, argv);
+}

@@ -1,0 +1,50 @@
+/* Tables of triples: the parser against a reading of the same bytes line by line and field by field,
+ * the decision to refuse included. */
+#include "lines.h"
+
+typedef struct field {
+    const uint8_t *text;
+    size_t length;
+} field;
+
+/* The three fields of a line; false when it is not three good names. */
+static bool naive_fields(field fields[3], const uint8_t *line, size_t length) {
+    if (!naive_utf8(line, length)) return false;
+    if (length > 0 && line[length - 1] == '\r') length--;
+    int count = 0;
+    const uint8_t *start = line;
+    for (size_t i = 0; i <= length; i++) {
+        if (i < length && line[i] != '\t') {
+            if (naive_control(line[i])) return false;
+            continue;
+        }
+        field found = {start, (size_t)(line + i - start)};
+        if (found.length == 0 || count == 3) return false;
+        fields[count++] = found;
+        start = line + i + 1;
+    }
+    return count == 3;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    const line_format format = {vlp_parse_table, &vlp_tsv_layout};
+    vlp_piece whole = parse_piece(&format, data, size);
+    int64_t number = 0;
+    bool good = true;
+    for (size_t at = 0, next; at < size; at += next, number++) {
+        field fields[3];
+        size_t length = naive_line(data + at, size - at, &next);
+        good = naive_fields(fields, data + at, length);
+        if (!good) break;
+        REQUIRE(whole.span_count >= 3 * (number + 1));
+        for (int i = 0; i < 3; i++)
+            REQUIRE(same_span(&whole.spans[3 * number + i], fields[i].text, fields[i].length));
+    }
+    REQUIRE(good == (whole.status == VLP_OK));
+    REQUIRE(whole.span_count == 3 * number);
+    if (!good) REQUIRE(whole.error_line == number);
+    check_cut(&format, &whole);
+    if (one_in(data, size, 1 << 14)) check_reader(&format, &whole);
+    free_piece(&whole);
+    return 0;
+}

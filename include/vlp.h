@@ -1,0 +1,320 @@
+/* vlp: learn from the triples of a knowledge graph, predict the missing ones, and show which known
+ * triples each prediction was copied from.
+ *
+ * This header is the whole public interface, and its comments are the manual.
+ *
+ *   1. Errors, version, allocation, progress
+ *   2. Data sets: opening a folder of triples, names and labels, counts
+ *   3. Making data sets: import, split, generate
+ *   4. Distances
+ *   5. References: the known triples a prediction may copy from
+ *   6. Auditing a data set
+ *
+ * Conventions
+ *   - Functions that can fail return vlp_status and put what they make into their first argument.
+ *     On failure that argument is left NULL or untouched, and vlp_error_message() says, in one line,
+ *     what went wrong, where, and what to do.
+ *   - What a function puts into a `**out` is yours: free it with the matching _free. What a function
+ *     returns as a const pointer is borrowed from its first argument and lives as long as that does.
+ *   - Every _free takes NULL.
+ *   - Option structs start with their initializer (`vlp_dataset_options options =
+ *     VLP_DATASET_OPTIONS_INIT;`); passing NULL means the defaults.
+ *   - The library does not print, does not exit and installs no signal handler.
+ *   - Distinct objects may be used from distinct threads. A data set may be read by many threads.
+ */
+#ifndef VLP_H
+#define VLP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VLP_API __attribute__((visibility("default")))
+
+#define VLP_VERSION_MAJOR 0
+#define VLP_VERSION_MINOR 1
+#define VLP_VERSION_PATCH 0
+
+/* ---- 1. Errors, version, allocation, progress ------------------------------------------------ */
+
+typedef enum vlp_status {
+    VLP_OK = 0,
+    VLP_ERROR_MEMORY,   /* an allocation failed */
+    VLP_ERROR_IO,       /* a file could not be read or written */
+    VLP_ERROR_FORMAT,   /* a file was read, and what it says is wrong */
+    VLP_ERROR_UNKNOWN,  /* a name that is not in the data set */
+    VLP_ERROR_ARGUMENT, /* an argument out of its range, or a call that makes no sense */
+    VLP_ERROR_STOPPED   /* the observer asked to stop */
+} vlp_status;
+
+/* The message of this thread's last failed call; "" when none has failed. */
+VLP_API const char *vlp_error_message(void);
+
+/* "0.1.0". The number of the library that runs, not of the header that was compiled. */
+VLP_API const char *vlp_version(void);
+
+/* All memory of the library's own comes from here. To be set, if at all, before any other call of the
+ * process; NULL puts the C library's functions back. `reallocate` takes NULL for `memory`. */
+typedef struct vlp_allocator {
+    void *(*reallocate)(void *user, void *memory, size_t size);
+    void (*release)(void *user, void *memory);
+    void *user;
+} vlp_allocator;
+
+VLP_API void vlp_allocator_set(const vlp_allocator *allocator);
+
+/* How long work reports and how it is stopped. Any member may be NULL. The calls come from the thread
+ * that called the library, a few times a second at most. */
+typedef struct vlp_observer {
+    /* A line worth telling the user, without newline. */
+    void (*log)(void *user, const char *line);
+    /* `done` of `total` (0: unknown) units of `what` ("triples", "queries"). done == total ends it. */
+    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    /* True asks the work to stop: it then returns VLP_ERROR_STOPPED and leaves nothing half-done. */
+    bool (*stop)(void *user);
+    void *user;
+} vlp_observer;
+
+/* ---- 2. Data sets ---------------------------------------------------------------------------- */
+
+/* A folder with train, valid and test, each as .txt, .tsv or .nt, plain or .gz, and perhaps
+ * labels.tsv. Entities and relations are numbered from 0 in the order in which they first appear,
+ * train before valid before test. Repeated lines of a split count once.
+ *
+ * Queries run both ways over one kind of relation: relation r + relation_count is r read backwards. */
+typedef struct vlp_dataset vlp_dataset;
+
+typedef struct vlp_triple {
+    int32_t head, relation, tail;
+} vlp_triple;
+
+typedef enum vlp_split { VLP_TRAIN = 0, VLP_VALID, VLP_TEST, VLP_SPLITS } vlp_split;
+
+typedef struct vlp_dataset_options {
+    int32_t version;
+    int32_t threads;              /* 0: as many as the machine has */
+    const vlp_observer *observer; /* NULL: silent */
+} vlp_dataset_options;
+#define VLP_DATASET_OPTIONS_INIT                                                                        \
+    { 1, 0, NULL }
+
+/* A missing valid or test is an empty split; a missing or empty train is an error. */
+VLP_API vlp_status vlp_dataset_open(vlp_dataset **out, const char *folder,
+                                    const vlp_dataset_options *options);
+VLP_API void vlp_dataset_free(vlp_dataset *dataset);
+
+VLP_API int32_t vlp_dataset_entity_count(const vlp_dataset *dataset);
+VLP_API int32_t vlp_dataset_relation_count(const vlp_dataset *dataset);
+VLP_API const char *vlp_dataset_entity_name(const vlp_dataset *dataset, int32_t entity);
+VLP_API const char *vlp_dataset_relation_name(const vlp_dataset *dataset, int32_t relation);
+/* What a person would rather read: the second and the third column of labels.tsv (name, label,
+ * description), NULL where there is none. */
+VLP_API const char *vlp_dataset_entity_label(const vlp_dataset *dataset, int32_t entity);
+VLP_API const char *vlp_dataset_entity_description(const vlp_dataset *dataset, int32_t entity);
+
+/* By name, or else by a label that only one entity has. The error names the nearest known ones. */
+VLP_API vlp_status vlp_dataset_find_entity(int32_t *out, const vlp_dataset *dataset, const char *name);
+VLP_API vlp_status vlp_dataset_find_relation(int32_t *out, const vlp_dataset *dataset, const char *name);
+
+/* The distinct triples of a split, in the order of the file. */
+VLP_API const vlp_triple *vlp_dataset_triples(const vlp_dataset *dataset, vlp_split split,
+                                              int64_t *count);
+
+typedef struct vlp_dataset_stats {
+    int64_t entities, relations;
+    int64_t triples[VLP_SPLITS];         /* distinct */
+    int64_t duplicates[VLP_SPLITS];      /* lines that repeated an earlier one of the same split */
+    int64_t unseen_entities[VLP_SPLITS]; /* of the split, not in train; 0 for train */
+    int64_t unseen_triples[VLP_SPLITS];  /* with such an entity */
+    int64_t unseen_relations[VLP_SPLITS];
+    int64_t labels; /* entities with a label */
+    int64_t bytes;  /* memory held: names, ids, graph */
+} vlp_dataset_stats;
+
+VLP_API vlp_status vlp_dataset_describe(vlp_dataset_stats *out, const vlp_dataset *dataset);
+
+/* The answers of (entity, relation, ?) in the union of the splits whose bit (1 << split) is set, as
+ * ascending entity ids; relation + relation_count asks for the heads. The filter is a view of its own:
+ * build it once and ask it often. */
+typedef struct vlp_filter vlp_filter;
+VLP_API vlp_status vlp_filter_new(vlp_filter **out, const vlp_dataset *dataset, unsigned splits);
+VLP_API const int32_t *vlp_filter_answers(const vlp_filter *filter, int32_t entity, int32_t relation,
+                                          int64_t *count);
+VLP_API bool vlp_filter_has(const vlp_filter *filter, int32_t entity, int32_t relation, int32_t answer);
+VLP_API void vlp_filter_free(vlp_filter *filter);
+
+/* ---- 3. Making data sets --------------------------------------------------------------------- */
+
+/* How triples are divided into train, valid and test. */
+typedef struct vlp_split_options {
+    int32_t version;
+    int32_t threads;
+    double valid, test; /* shares of the triples, 0 to 1 */
+    bool by_relation;   /* take the shares from every relation alike */
+    bool keep_entities; /* every entity and relation stays in train, if shares have to give way */
+    uint64_t seed;
+    const vlp_observer *observer;
+} vlp_split_options;
+#define VLP_SPLIT_OPTIONS_INIT                                                                          \
+    { 1, 0, 0.05, 0.05, false, true, 0, NULL }
+
+/* Counts of a finished import. */
+typedef struct vlp_import_report {
+    int64_t entities, relations;
+    int64_t triples[VLP_SPLITS];
+    int64_t labels;
+    int64_t duplicates; /* repeated triples that were dropped */
+    int64_t skipped;    /* statements left out: literals, redundant inverse pointers */
+} vlp_import_report;
+
+/* Each of these writes a new folder whole or not at all, and refuses one that exists and is not empty.
+ */
+
+/* Divides a file of triples (.txt, .tsv, .nt, plain or .gz). */
+VLP_API vlp_status vlp_split_file(vlp_import_report *out, const char *file, const char *folder,
+                                  const vlp_split_options *options);
+
+/* Reads N-Triples, takes rdfs:label and skos:prefLabel as labels, leaves other literals out unless
+ * `keep_literals`, and divides the rest. `language`: the labels preferred ("en"), NULL for any. */
+VLP_API vlp_status vlp_import_ntriples(vlp_import_report *out, const char *file, const char *folder,
+                                       bool keep_literals, const char *language,
+                                       const vlp_split_options *options);
+
+/* Reads a delimited table, one triple a row, and divides it. `columns` are the 1-based positions of
+ * head, relation and tail; `header` skips the first row; fields may not contain the separator. */
+typedef struct vlp_table_options {
+    int32_t version;
+    int32_t columns[3];
+    char separator;
+    bool header;
+} vlp_table_options;
+#define VLP_TABLE_OPTIONS_INIT                                                                          \
+    { 1, {1, 2, 3}, '\t', false }
+VLP_API vlp_status vlp_import_table(vlp_import_report *out, const char *file, const char *folder,
+                                    const vlp_table_options *table, const vlp_split_options *options);
+
+/* Reads the WordNet database files (data.noun and so on) of a folder. Synsets become entities with
+ * readable names (dog.n.01), their words the label and their gloss the description. Of a pointer and its
+ * inverse (hyponym and hypernym) one is left out as redundant unless `keep_inverses`. */
+VLP_API vlp_status vlp_import_wordnet(vlp_import_report *out, const char *source, const char *folder,
+                                      bool keep_inverses, const vlp_split_options *options);
+
+/* Generates people, and relations between them that follow known rules (father of father is
+ * grandfather, and so on). Held-out triples of test need 1, 2, 3 or 4 steps to be concluded; folder
+ * gets hops.tsv, which says for each line of test.txt how many. */
+typedef struct vlp_family_options {
+    int32_t version;
+    int32_t families;    /* independent founding couples, 1 to 100000 */
+    int32_t generations; /* 2 to 12 */
+    double held_out;     /* share of the concludable triples that goes to valid and test, each */
+    uint64_t seed;
+} vlp_family_options;
+#define VLP_FAMILY_OPTIONS_INIT                                                                         \
+    { 1, 40, 5, 0.1, 0 }
+VLP_API vlp_status vlp_family_generate(vlp_import_report *out, const char *folder,
+                                       const vlp_family_options *options);
+
+/* ---- 4. Distances ---------------------------------------------------------------------------- */
+
+/* Undirected hops over the training graph, all relations alike. out[e] is the distance of entity e
+ * from `source`, or -1 where it is unreachable or farther than `limit` (0: no limit). */
+VLP_API vlp_status vlp_distance_from(int32_t *out, const vlp_dataset *dataset, int32_t source,
+                                     int32_t limit);
+
+/* out[i] is the distance of pairs[i].head and pairs[i].tail, -1 where there is no path. The relation
+ * is ignored. */
+VLP_API vlp_status vlp_distance_pairs(int32_t *out, const vlp_dataset *dataset, const vlp_triple *pairs,
+                                      int64_t count, int32_t threads);
+
+/* ---- 5. References --------------------------------------------------------------------------- */
+
+/* The references of a query (h, r, ?): the N training edges (h_i, r, t_i) whose h_i is nearest to h,
+ * ties by the mass a random walk from h brings to h_i, then by the order of the training file. */
+typedef struct vlp_reference_options {
+    int32_t version;
+    int32_t count;        /* N, 1 to 1024 */
+    int32_t max_distance; /* of h_i, 0 to 8 */
+    int32_t per_head;     /* at most this many from one h_i other than h; 0: no limit */
+    int32_t threads;
+    const vlp_observer *observer;
+} vlp_reference_options;
+#define VLP_REFERENCE_OPTIONS_INIT                                                                      \
+    { 1, 8, 8, 0, 0, NULL }
+
+typedef struct vlp_query {
+    int32_t entity;   /* the known one */
+    int32_t relation; /* 0 .. 2 * relation_count - 1 */
+    int64_t left_out; /* index of the training triple that is taken out of the graph for this query, or
+                         -1. A training query leaves its own triple out. */
+} vlp_query;
+
+/* The reference of a query: training triple `edge`, at `distance` from the query's entity. */
+typedef struct vlp_reference {
+    int32_t edge;
+    int32_t distance;
+} vlp_reference;
+
+/* The references of many queries at once. `queries` NULL asks for all training queries, each without
+ * its own triple: query i < train is (head, relation, ?) of triple i, query train + i is its
+ * (tail, inverse relation, ?). */
+typedef struct vlp_references vlp_references;
+VLP_API vlp_status vlp_references_find(vlp_references **out, const vlp_dataset *dataset,
+                                       const vlp_query *queries, int64_t count,
+                                       const vlp_reference_options *options);
+/* The references of query `query`, nearest first. */
+VLP_API const vlp_reference *vlp_references_get(const vlp_references *references, int64_t query,
+                                                int32_t *count);
+VLP_API void vlp_references_free(vlp_references *references);
+
+/* ---- 6. Auditing ----------------------------------------------------------------------------- */
+
+/* Two relations of which one repeats the other: read the same way (`inverse` false) or backwards. A
+ * relation paired with itself backwards is symmetric. */
+typedef struct vlp_relation_pair {
+    int32_t first, second;
+    bool inverse;
+    int64_t shared; /* training triples of `first` that have their counterpart in `second` */
+    double share;   /* of all training triples of `first` */
+    int64_t leaked; /* test triples of `first` whose counterpart stands in train under `second` */
+    vlp_triple example_test, example_train; /* of a leaked one, where leaked > 0 */
+} vlp_relation_pair;
+
+typedef struct vlp_audit {
+    vlp_dataset_stats stats;
+    /* Triples that stand in two splits; [a][b] with a < b. Examples follow in `overlap_example`. */
+    int64_t overlap[VLP_SPLITS][VLP_SPLITS];
+    vlp_triple overlap_example[VLP_SPLITS][VLP_SPLITS];
+    /* Pairs of a share of at least `threshold`, most leaking first; owned by the audit. */
+    vlp_relation_pair *pairs;
+    int64_t pair_count;
+    int64_t leaked;       /* test triples with a counterpart in train through any of the pairs */
+    int64_t linked;       /* test triples whose two entities are directly linked in train */
+    int64_t unreachable;  /* test triples whose two entities have no path between them in train */
+    int64_t distance[16]; /* test triples by the distance of their entities; the last: 15 and more */
+    /* Queries whose answer is among the answers of their references. */
+    int64_t train_queries, train_copyable;
+    int64_t test_queries, test_copyable;
+    double train_references, test_references; /* mean number of references a query has */
+    int32_t unseen_example[VLP_SPLITS];       /* an entity that is not in train, or -1 */
+} vlp_audit;
+
+typedef struct vlp_audit_options {
+    int32_t version;
+    double threshold; /* of a relation pair's share */
+    vlp_reference_options references;
+} vlp_audit_options;
+#define VLP_AUDIT_OPTIONS_INIT                                                                          \
+    { 1, 0.8, VLP_REFERENCE_OPTIONS_INIT }
+
+VLP_API vlp_status vlp_audit_run(vlp_audit **out, const vlp_dataset *dataset,
+                                 const vlp_audit_options *options);
+VLP_API void vlp_audit_free(vlp_audit *audit);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

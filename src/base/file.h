@@ -1,0 +1,53 @@
+/* Files: mapped for reading, read as a stream of bytes (plain or gzip, or memory), and written so that
+ * a reader sees either the old content or the whole new one. */
+#ifndef VLP_BASE_FILE_H
+#define VLP_BASE_FILE_H
+
+#include "base/base.h"
+
+/* ---- A file mapped read-only ---- */
+typedef struct vlp_map {
+    const char *data; /* never NULL after a successful open, also for an empty file */
+    size_t size;
+} vlp_map;
+vlp_status vlp_map_open(vlp_map *map, const char *path);
+void vlp_map_close(vlp_map *map);
+
+/* ---- A stream of bytes ---- */
+typedef struct vlp_source vlp_source;
+vlp_status vlp_source_open(vlp_source **out, const char *path); /* gzip is told by its content */
+vlp_status vlp_source_open_memory(vlp_source **out, const char *name, const void *data, size_t size);
+/* Fills `buffer` as far as the source reaches: *got < size only at its end. */
+vlp_status vlp_source_read(vlp_source *source, void *buffer, size_t size, size_t *got);
+const char *vlp_source_name(const vlp_source *source); /* for messages */
+void vlp_source_free(vlp_source *source);
+
+/* ---- A file written whole or not at all ---- */
+typedef struct vlp_writer vlp_writer;
+vlp_status vlp_writer_open(vlp_writer **out, const char *path);
+/* The same, with the name that messages use where `path` is not what the user knows. */
+vlp_status vlp_writer_open_as(vlp_writer **out, const char *path, const char *shown);
+/* Errors are remembered and returned by the commit, so that callers may write without looking. */
+void vlp_writer_bytes(vlp_writer *writer, const void *data, size_t size);
+void vlp_writer_text(vlp_writer *writer, const char *text);
+void vlp_writer_format(vlp_writer *writer, const char *format, ...) VLP_PRINTF(2, 3);
+/* Flushes, syncs, renames over `path`, syncs the folder. The writer is spent whatever happens. */
+vlp_status vlp_writer_commit(vlp_writer **writer);
+/* Gives up what was not committed and removes the temporary file. */
+void vlp_writer_free(vlp_writer *writer);
+
+/* ---- A folder made whole or not at all ---- */
+/* Files are written into a temporary folder beside `path`; the commit renames it. Refuses a `path`
+ * that exists and is not an empty folder. */
+typedef struct vlp_staging vlp_staging;
+vlp_status vlp_staging_open(vlp_staging **out, const char *path);
+/* A writer for `name` in the folder. */
+vlp_status vlp_staging_writer(vlp_writer **out, vlp_staging *staging, const char *name);
+vlp_status vlp_staging_commit(vlp_staging **staging);
+void vlp_staging_free(vlp_staging *staging); /* removes what was not committed */
+
+/* "folder/name", to be freed; NULL when out of memory. */
+char *vlp_path_join(const char *folder, const char *name);
+bool vlp_path_exists(const char *path);
+
+#endif

@@ -1,0 +1,13 @@
+/* One source, several instruction sets: a function marked VLP_CLONES is compiled for AVX-512, AVX2 and
+ * the baseline, and the loader picks. Sanitizers cannot follow the loader's choice, so they see one. */
+#ifndef VLP_BASE_SIMD_H
+#define VLP_BASE_SIMD_H
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                                  \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define VLP_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define VLP_CLONES
+#endif
+
+#endif

@@ -1,0 +1,336 @@
+/* Opening a folder of triples, and asking it for names and counts. */
+#include "graph/dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "graph/reference.h"
+
+const char *const vlp_split_names[VLP_SPLITS] = {"train", "valid", "test"};
+
+static const char *const extensions[] = {".txt", ".tsv", ".nt", ".txt.gz", ".tsv.gz", ".nt.gz"};
+enum { EXTENSIONS = sizeof extensions / sizeof *extensions };
+
+/* The path of a split's file: NULL where there is none, an error where there are two. */
+static vlp_status find_split(char **out, const char *folder, const char *split) {
+    *out = NULL;
+    for (int i = 0; i < EXTENSIONS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s%s", split, extensions[i]);
+        char *path = vlp_path_join(folder, name);
+        if (!path) {
+            vlp_free(*out);
+            *out = NULL;
+            return vlp_fail_memory("a file name");
+        }
+        if (!vlp_path_exists(path)) {
+            vlp_free(path);
+            continue;
+        }
+        if (*out) {
+            vlp_status status =
+                vlp_fail(VLP_ERROR_FORMAT, "both %s and %s are there; remove one of them", *out, path);
+            vlp_free(path);
+            vlp_free(*out);
+            *out = NULL;
+            return status;
+        }
+        *out = path;
+    }
+    return VLP_OK;
+}
+
+static vlp_status read_split(vlp_dataset *dataset, vlp_split split, const vlp_dataset_options *options) {
+    char *path = NULL;
+    VLP_TRY(find_split(&path, dataset->folder, vlp_split_names[split]));
+    vlp_status status = VLP_OK;
+    vlp_triple_list *triples = &dataset->splits[split];
+    if (path) {
+        vlp_read_sink sink = {dataset->entities, dataset->relations, triples, 0};
+        VLP_CHECK(vlp_read_file(&sink, path, options->threads, options->observer));
+        VLP_CHECK(vlp_triple_list_unique(triples, &dataset->duplicates[split],
+                                         vlp_dictionary_size(dataset->entities), options->threads));
+        void *trimmed = vlp_realloc(triples->items, (size_t)triples->count, sizeof *triples->items);
+        if (trimmed) {
+            triples->items = trimmed;
+            triples->capacity = triples->count;
+        }
+    }
+    if (split == VLP_TRAIN && triples->count == 0) {
+        status = path ? vlp_fail(VLP_ERROR_FORMAT, "%s has no triples", path)
+                      : vlp_fail(VLP_ERROR_IO,
+                                 "%s has no train.txt (nor .tsv, .nt, nor one of these with .gz)",
+                                 dataset->folder);
+    }
+out:
+    vlp_free(path);
+    return status;
+}
+
+static vlp_status read_labels(vlp_dataset *dataset) {
+    char *path = vlp_path_join(dataset->folder, "labels.tsv");
+    if (!path) return vlp_fail_memory("a file name");
+    vlp_status status = VLP_OK;
+    vlp_source *source = NULL;
+    if (!vlp_path_exists(path)) goto out;
+    VLP_CHECK(vlp_source_open(&source, path));
+    VLP_CHECK(vlp_labels_read(&dataset->labels, source, dataset->entities));
+out:
+    vlp_source_free(source);
+    vlp_free(path);
+    return status;
+}
+
+static vlp_status fill(vlp_dataset *dataset, const char *folder, const vlp_dataset_options *options) {
+    dataset->threads = options->threads;
+    dataset->folder = vlp_string_copy(folder);
+    if (!dataset->folder) return vlp_fail_memory("a folder name");
+    if (!vlp_path_exists(folder)) return vlp_fail(VLP_ERROR_IO, "there is no folder %s", folder);
+    VLP_TRY(vlp_dictionary_new(&dataset->entities));
+    VLP_TRY(vlp_dictionary_new(&dataset->relations));
+    for (int split = 0; split < VLP_SPLITS; split++) {
+        VLP_TRY(read_split(dataset, (vlp_split)split, options));
+        if (split == VLP_TRAIN) {
+            dataset->seen_entities = vlp_dictionary_size(dataset->entities);
+            dataset->seen_relations = vlp_dictionary_size(dataset->relations);
+        }
+    }
+    /* Inverse relations are numbered behind the others. */
+    if (vlp_dictionary_size(dataset->relations) > INT32_MAX / 2)
+        return vlp_fail(VLP_ERROR_FORMAT, "%s has more than %d relations", folder, INT32_MAX / 2);
+    vlp_dictionary_trim(dataset->entities);
+    vlp_dictionary_trim(dataset->relations);
+    VLP_TRY(read_labels(dataset));
+    const vlp_triple_list *train = &dataset->splits[VLP_TRAIN];
+    return vlp_graph_new(&dataset->graph, train->items, train->count,
+                         vlp_dictionary_size(dataset->entities), vlp_dictionary_size(dataset->relations),
+                         options->threads);
+}
+
+vlp_status vlp_dataset_open(vlp_dataset **out, const char *folder, const vlp_dataset_options *given) {
+    *out = NULL;
+    vlp_dataset_options options = VLP_DATASET_OPTIONS_INIT;
+    if (given) options = *given;
+    vlp_dataset *dataset = vlp_alloc_zero(1, sizeof *dataset);
+    if (!dataset) return vlp_fail_memory("a data set");
+    vlp_status status = fill(dataset, folder, &options);
+    if (status != VLP_OK) {
+        vlp_dataset_free(dataset);
+        return status;
+    }
+    *out = dataset;
+    return VLP_OK;
+}
+
+void vlp_dataset_free(vlp_dataset *dataset) {
+    if (!dataset) return;
+    vlp_graph_free(dataset->graph);
+    for (int split = 0; split < VLP_SPLITS; split++) vlp_triple_list_free(&dataset->splits[split]);
+    vlp_labels_free(dataset->labels);
+    vlp_dictionary_free(dataset->entities);
+    vlp_dictionary_free(dataset->relations);
+    vlp_free(dataset->folder);
+    vlp_free(dataset);
+}
+
+/* ---- Names --------------------------------------------------------------------------------------- */
+
+int32_t vlp_dataset_entity_count(const vlp_dataset *dataset) {
+    return vlp_dictionary_size(dataset->entities);
+}
+
+int32_t vlp_dataset_relation_count(const vlp_dataset *dataset) {
+    return vlp_dictionary_size(dataset->relations);
+}
+
+const char *vlp_dataset_entity_name(const vlp_dataset *dataset, int32_t entity) {
+    return vlp_dictionary_name(dataset->entities, entity);
+}
+
+const char *vlp_dataset_relation_name(const vlp_dataset *dataset, int32_t relation) {
+    return vlp_dictionary_name(dataset->relations, relation);
+}
+
+const char *vlp_dataset_entity_label(const vlp_dataset *dataset, int32_t entity) {
+    return dataset->labels ? vlp_labels_label(dataset->labels, entity) : NULL;
+}
+
+const char *vlp_dataset_entity_description(const vlp_dataset *dataset, int32_t entity) {
+    return dataset->labels ? vlp_labels_description(dataset->labels, entity) : NULL;
+}
+
+enum { SUGGESTIONS = 3 };
+
+/* The known texts nearest to what was asked for. */
+typedef struct suggestion {
+    const char *text;
+    int distance;
+} suggestion;
+
+static void suggest(suggestion *best, const char *asked, const char *known) {
+    if (!known) return;
+    int distance = vlp_edit_distance(asked, known, best[SUGGESTIONS - 1].distance);
+    int place = SUGGESTIONS;
+    while (place > 0 && distance < best[place - 1].distance) place--;
+    if (place == SUGGESTIONS) return;
+    memmove(best + place + 1, best + place, (size_t)(SUGGESTIONS - place - 1) * sizeof *best);
+    best[place] = (suggestion){known, distance};
+}
+
+static vlp_status fail_unknown(const char *kind, const char *asked, const suggestion *best) {
+    char text[512] = "";
+    for (int i = 0; i < SUGGESTIONS && best[i].text; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%.120s",
+                 i ? ", " : "; the nearest known: ", best[i].text);
+    }
+    return vlp_fail(VLP_ERROR_UNKNOWN, "unknown %s '%.200s'%s", kind, asked, text);
+}
+
+/* Names that share less than half with what was asked for are no help. */
+static void suggestions_start(suggestion best[SUGGESTIONS], const char *asked) {
+    size_t length = strlen(asked);
+    int limit = length < 200 ? (int)length / 2 + 1 : 100;
+    for (int i = 0; i < SUGGESTIONS; i++) best[i] = (suggestion){NULL, limit};
+}
+
+vlp_status vlp_dataset_find_entity(int32_t *out, const vlp_dataset *dataset, const char *name) {
+    *out = vlp_dictionary_find(dataset->entities, name, strlen(name));
+    if (*out >= 0) return VLP_OK;
+    int32_t found = -1, entities = vlp_dataset_entity_count(dataset);
+    for (int32_t entity = 0; entity < entities; entity++) {
+        const char *label = vlp_dataset_entity_label(dataset, entity);
+        if (!label || strcmp(label, name) != 0) continue;
+        if (found >= 0)
+            return vlp_fail(
+                VLP_ERROR_UNKNOWN, "'%.200s' is the label of %s and of %s at least; use a name", name,
+                vlp_dataset_entity_name(dataset, found), vlp_dataset_entity_name(dataset, entity));
+        found = entity;
+    }
+    if (found >= 0) {
+        *out = found;
+        return VLP_OK;
+    }
+    suggestion best[SUGGESTIONS];
+    suggestions_start(best, name);
+    for (int32_t entity = 0; entity < entities; entity++) {
+        suggest(best, name, vlp_dataset_entity_name(dataset, entity));
+        suggest(best, name, vlp_dataset_entity_label(dataset, entity));
+    }
+    return fail_unknown("entity", name, best);
+}
+
+vlp_status vlp_dataset_find_relation(int32_t *out, const vlp_dataset *dataset, const char *name) {
+    *out = vlp_dictionary_find(dataset->relations, name, strlen(name));
+    if (*out >= 0) return VLP_OK;
+    suggestion best[SUGGESTIONS];
+    suggestions_start(best, name);
+    for (int32_t relation = 0; relation < vlp_dataset_relation_count(dataset); relation++)
+        suggest(best, name, vlp_dataset_relation_name(dataset, relation));
+    return fail_unknown("relation", name, best);
+}
+
+/* ---- Triples, filter, distances, references ------------------------------------------------------ */
+
+const vlp_triple *vlp_dataset_triples(const vlp_dataset *dataset, vlp_split split, int64_t *count) {
+    *count = dataset->splits[split].count;
+    return dataset->splits[split].items;
+}
+
+vlp_status vlp_filter_new(vlp_filter **out, const vlp_dataset *dataset, unsigned splits) {
+    const vlp_triple *lists[VLP_SPLITS];
+    int64_t counts[VLP_SPLITS];
+    int used = 0;
+    for (int split = 0; split < VLP_SPLITS; split++)
+        if (splits >> split & 1) {
+            lists[used] = dataset->splits[split].items;
+            counts[used++] = dataset->splits[split].count;
+        }
+    return vlp_filter_build(out, lists, counts, used, vlp_dataset_entity_count(dataset),
+                            vlp_dataset_relation_count(dataset), dataset->threads);
+}
+
+vlp_status vlp_distance_from(int32_t *out, const vlp_dataset *dataset, int32_t source, int32_t limit) {
+    if (source < 0 || source >= vlp_dataset_entity_count(dataset))
+        return vlp_fail(VLP_ERROR_ARGUMENT, "entity %d of %d", source,
+                        vlp_dataset_entity_count(dataset));
+    vlp_skeleton *skeleton = NULL;
+    VLP_TRY(vlp_skeleton_new(&skeleton, dataset->graph, dataset->threads));
+    int32_t *queue = vlp_alloc((size_t)skeleton->nodes, sizeof *queue);
+    vlp_status status = queue ? VLP_OK : vlp_fail_memory("distances");
+    if (queue) vlp_skeleton_search(skeleton, source, limit, out, queue);
+    vlp_free(queue);
+    vlp_skeleton_free(skeleton);
+    return status;
+}
+
+vlp_status vlp_distance_pairs(int32_t *out, const vlp_dataset *dataset, const vlp_triple *pairs,
+                              int64_t count, int32_t threads) {
+    int32_t entities = vlp_dataset_entity_count(dataset);
+    for (int64_t i = 0; i < count; i++)
+        if (pairs[i].head < 0 || pairs[i].head >= entities || pairs[i].tail < 0 ||
+            pairs[i].tail >= entities)
+            return vlp_fail(VLP_ERROR_ARGUMENT, "pair %lld has an entity out of range", (long long)i);
+    vlp_skeleton *skeleton = NULL;
+    VLP_TRY(vlp_skeleton_new(&skeleton, dataset->graph, threads));
+    vlp_status status = vlp_skeleton_pairs(out, skeleton, pairs, count, threads);
+    vlp_skeleton_free(skeleton);
+    return status;
+}
+
+vlp_status vlp_references_find(vlp_references **out, const vlp_dataset *dataset,
+                               const vlp_query *queries, int64_t count,
+                               const vlp_reference_options *options) {
+    return vlp_graph_references(out, dataset->graph, queries, count, options);
+}
+
+/* ---- Counts -------------------------------------------------------------------------------------- */
+
+static void count_unseen(vlp_dataset_stats *stats, const vlp_dataset *dataset, vlp_split split,
+                         uint8_t *met) {
+    const vlp_triple_list *triples = &dataset->splits[split];
+    int32_t entities = vlp_dataset_entity_count(dataset);
+    for (int64_t i = 0; i < triples->count; i++) {
+        vlp_triple triple = triples->items[i];
+        int32_t ends[2] = {triple.head, triple.tail};
+        bool unseen = false;
+        for (int end = 0; end < 2; end++) {
+            if (ends[end] < dataset->seen_entities) continue;
+            unseen = true;
+            if (met[ends[end]]) continue;
+            met[ends[end]] = 1;
+            stats->unseen_entities[split]++;
+        }
+        stats->unseen_triples[split] += unseen;
+        if (triple.relation >= dataset->seen_relations && !met[entities + triple.relation]) {
+            met[entities + triple.relation] = 1;
+            stats->unseen_relations[split]++;
+        }
+    }
+}
+
+vlp_status vlp_dataset_describe(vlp_dataset_stats *out, const vlp_dataset *dataset) {
+    vlp_dataset_stats stats = {.entities = vlp_dataset_entity_count(dataset),
+                               .relations = vlp_dataset_relation_count(dataset)};
+    stats.bytes = vlp_dictionary_bytes(dataset->entities) + vlp_dictionary_bytes(dataset->relations) +
+                  vlp_graph_bytes(dataset->graph);
+    if (dataset->labels) {
+        stats.labels = vlp_labels_count(dataset->labels);
+        stats.bytes += vlp_labels_bytes(dataset->labels);
+    }
+    size_t names = (size_t)(stats.entities + stats.relations);
+    uint8_t *met = vlp_alloc(names, 1);
+    if (!met) return vlp_fail_memory("counting");
+    for (int split = 0; split < VLP_SPLITS; split++) {
+        stats.triples[split] = dataset->splits[split].count;
+        stats.duplicates[split] = dataset->duplicates[split];
+        stats.bytes += dataset->splits[split].capacity * (int64_t)sizeof(vlp_triple);
+        memset(met, 0, names);
+        count_unseen(&stats, dataset, (vlp_split)split, met);
+    }
+    vlp_free(met);
+    *out = stats;
+    return VLP_OK;
+}

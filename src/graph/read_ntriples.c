@@ -1,0 +1,518 @@
+/* N-Triples through serd.
+ *
+ * serd reads N-Triples as a kind of Turtle: it lets a statement run over several lines, takes several in
+ * one, and passes prefixed names, `a`, `;`, `[ ]`, `( )`, PREFIX and GRAPH, skips NUL bytes and takes
+ * escapes that stand for no character. With pieces cut at line ends, what a file says would then depend
+ * on the number of threads. So the work is shared: the shape of every line is checked here first, byte
+ * by byte, and serd then reads only lines that are a whole statement each; which characters a label may
+ * have beyond ASCII, and what a term says once its escapes are gone, is its part.
+ *
+ * What stays true: serd sees no line that is not `term term term .`, so that its k-th statement is the
+ * k-th line that is neither empty nor a comment, and any complaint of its is about that line. */
+#include <serd/serd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "graph/reader.h"
+
+/* ---- The shape of lines -------------------------------------------------------------------------- */
+
+/* Where a byte may stand as it is. Blank labels and text beyond ASCII are looked at by serd. */
+enum { IN_IRI = 1, IN_LITERAL = 2, IN_COMMENT = 4, IN_LABEL = 8 };
+enum {
+    TEXT = IN_LITERAL | IN_COMMENT,
+    NAME = IN_IRI | TEXT,
+    LETTER = IN_LABEL | NAME,
+};
+
+static const uint8_t places[256] = {
+    [0x01 ... 0x09] = TEXT, [0x0b ... 0x0c] = TEXT,
+    [0x0e ... 0x20] = TEXT, ['!'] = NAME,
+    ['"'] = IN_COMMENT,     ['#' ... ','] = NAME,
+    ['-' ... '.'] = LETTER, ['/'] = NAME,
+    ['0' ... '9'] = LETTER, [':' ... ';'] = NAME,
+    ['<'] = TEXT,           ['='] = NAME,
+    ['>'] = TEXT,           ['?' ... '@'] = NAME,
+    ['A' ... 'Z'] = LETTER, ['['] = NAME,
+    ['\\'] = IN_COMMENT,    [']'] = NAME,
+    ['^'] = TEXT,           ['_'] = LETTER,
+    ['`'] = TEXT,           ['a' ... 'z'] = LETTER,
+    ['{' ... '}'] = TEXT,   ['~'] = NAME,
+    [0x7f] = TEXT,          [0x80 ... 0xff] = LETTER,
+};
+
+/* The rest of a line that is being checked, without its line end. */
+typedef struct scanner {
+    const char *at, *end;
+} scanner;
+
+static bool next_is(const scanner *line, char byte) {
+    return line->at < line->end && *line->at == byte;
+}
+
+static void skip_blanks(scanner *line) {
+    while (next_is(line, ' ') || next_is(line, '\t')) line->at++;
+}
+
+static void skip_bytes(scanner *line, uint8_t place) {
+    const char *at = line->at, *end = line->end;
+    while (at < end && (places[(unsigned char)*at] & place)) at++;
+    line->at = at;
+}
+
+static bool is_letter(char byte) {
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+}
+
+static bool is_digit(char byte) {
+    return byte >= '0' && byte <= '9';
+}
+
+/* The value of a hexadecimal digit, or -1. */
+static int hexadecimal(char byte) {
+    if (is_digit(byte)) return byte - '0';
+    if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
+    if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
+    return -1;
+}
+
+/* The functions below move over a part of a line and return what is wrong with it, or NULL. */
+
+/* \uXXXX or \UXXXXXXXX, from the `u` on. */
+static const char *scan_code(scanner *line, uint32_t *code) {
+    int digits = *line->at++ == 'u' ? 4 : 8;
+    *code = 0;
+    for (; digits > 0; digits--, line->at++) {
+        int value = line->at < line->end ? hexadecimal(*line->at) : -1;
+        if (value < 0) return "an escape \\u needs 4 hexadecimal digits, \\U 8";
+        *code = *code << 4 | (uint32_t)value;
+    }
+    if (*code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff))
+        return "an escape \\u or \\U that stands for no character";
+    return NULL;
+}
+
+static const char *scan_iri_escape(scanner *line) {
+    line->at++;
+    if (!next_is(line, 'u') && !next_is(line, 'U'))
+        return "a backslash in an IRI that starts no \\u or \\U";
+    uint32_t code;
+    const char *fault = scan_code(line, &code);
+    if (fault) return fault;
+    /* serd would take most of these; as the characters they stand for they may not be there either. */
+    if (code < 0x80 && !(places[code] & IN_IRI)) return "an escape for a character that no IRI may have";
+    return NULL;
+}
+
+static const char *scan_scheme(scanner *line) {
+    const char *start = line->at;
+    while (line->at < line->end && (is_letter(*line->at) || is_digit(*line->at) || next_is(line, '+') ||
+                                    next_is(line, '-') || next_is(line, '.')))
+        line->at++;
+    bool absolute = line->at > start && is_letter(*start) && next_is(line, ':');
+    return absolute ? NULL : "an IRI without a scheme; N-Triples has absolute ones only, as http://...";
+}
+
+static const char *scan_iri(scanner *line) {
+    line->at++;
+    if (next_is(line, '>')) return "an empty IRI";
+    const char *missing = scan_scheme(line);
+    if (missing) return missing;
+    for (;;) {
+        skip_bytes(line, IN_IRI);
+        if (line->at == line->end) return "an IRI without its closing >";
+        if (*line->at != '\\') break;
+        const char *fault = scan_iri_escape(line);
+        if (fault) return fault;
+    }
+    if (*line->at == ' ') return "a space in an IRI, or no closing >";
+    if (*line->at != '>') return "a character that no IRI may have";
+    line->at++;
+    return NULL;
+}
+
+static const char *scan_blank_node(scanner *line) {
+    line->at++;
+    if (!next_is(line, ':')) return "a blank node is written _:label";
+    const char *start = ++line->at;
+    skip_bytes(line, IN_LABEL);
+    /* A label has no full stop at its end: that one ends the statement. */
+    while (line->at > start && line->at[-1] == '.') line->at--;
+    if (line->at == start || *start == '.' || *start == '-')
+        return "the label of a blank node starts with a letter, a digit or _";
+    return NULL;
+}
+
+static const char *scan_language(scanner *line) {
+    line->at++;
+    for (bool first = true;; first = false) {
+        const char *start = line->at;
+        while (line->at < line->end && (is_letter(*line->at) || (!first && is_digit(*line->at))))
+            line->at++;
+        if (line->at == start) return "a language tag that is not like @en or @zh-Hant";
+        if (!next_is(line, '-')) return NULL;
+        line->at++;
+    }
+}
+
+static const char *scan_literal_escape(scanner *line) {
+    line->at++;
+    if (next_is(line, 'u') || next_is(line, 'U')) {
+        uint32_t code;
+        return scan_code(line, &code);
+    }
+    if (line->at == line->end || *line->at == '\0' || !strchr("tbnrf\"'\\", *line->at))
+        return "a backslash in a literal that starts no escape of N-Triples";
+    line->at++;
+    return NULL;
+}
+
+static const char *scan_literal(scanner *line) {
+    line->at++;
+    for (;;) {
+        skip_bytes(line, IN_LITERAL);
+        if (line->at == line->end) return "a literal without its closing quote";
+        if (*line->at != '\\') break;
+        const char *fault = scan_literal_escape(line);
+        if (fault) return fault;
+    }
+    if (*line->at != '"') return "a NUL byte or a carriage return in a literal";
+    line->at++;
+    if (next_is(line, '@')) return scan_language(line);
+    if (!next_is(line, '^')) return NULL;
+    if (line->end - line->at < 3 || memcmp(line->at, "^^<", 3) != 0)
+        return "a datatype is written ^^ and an IRI in < >";
+    line->at += 2;
+    return scan_iri(line);
+}
+
+/* What may come behind the three terms. */
+static const char *scan_end(scanner *line) {
+    skip_blanks(line);
+    if (!next_is(line, '.')) {
+        if (next_is(line, '<') || next_is(line, '_') || next_is(line, '"'))
+            return "a fourth term; a statement has three (N-Quads are not read)";
+        return "no full stop behind the object";
+    }
+    line->at++;
+    skip_blanks(line);
+    if (line->at < line->end && *line->at != '#')
+        return "something behind the full stop; a line is one statement";
+    return NULL;
+}
+
+static const char *scan_statement(scanner *line) {
+    const char *fault = NULL;
+    if (next_is(line, '<'))
+        fault = scan_iri(line);
+    else if (next_is(line, '_'))
+        fault = scan_blank_node(line);
+    else
+        fault = "a subject is an IRI in < > or a blank node _:label";
+    if (fault) return fault;
+    skip_blanks(line);
+    fault = next_is(line, '<') ? scan_iri(line) : "a predicate is an IRI in < >";
+    if (fault) return fault;
+    skip_blanks(line);
+    if (next_is(line, '<'))
+        fault = scan_iri(line);
+    else if (next_is(line, '_'))
+        fault = scan_blank_node(line);
+    else if (next_is(line, '"'))
+        fault = scan_literal(line);
+    else
+        fault = "an object is an IRI in < >, a blank node _:label or a literal in \" \"";
+    return fault ? fault : scan_end(line);
+}
+
+/* A whole line; *statement tells whether there is one in it. */
+static const char *scan_line(scanner *line, bool *statement) {
+    skip_blanks(line);
+    *statement = line->at < line->end && *line->at != '#';
+    const char *fault = *statement ? scan_statement(line) : NULL;
+    if (fault) return fault;
+    skip_bytes(line, IN_COMMENT); /* behind a # or nothing at all */
+    return line->at < line->end ? "a NUL byte or a carriage return in a comment" : NULL;
+}
+
+/* The line that starts at `start`, without its line end; `next` is where the following one starts. */
+static scanner cut_line(const char *start, const char *end, const char **next) {
+    const char *newline = memchr(start, '\n', (size_t)(end - start));
+    const char *stop = newline ? newline : end;
+    *next = newline ? newline + 1 : end;
+    while (stop > start && stop[-1] == '\r') stop--;
+    return (scanner){start, stop};
+}
+
+/* How far a piece is well-formed. */
+typedef struct survey {
+    size_t size;        /* bytes of good lines from the start on */
+    int64_t statements; /* in them */
+    int64_t lines;      /* good ones; the number of the one that `fault` is about */
+    const char *fault;  /* NULL when all are good */
+} survey;
+
+static survey survey_lines(const char *text, size_t size) {
+    survey found = {0, 0, 0, NULL};
+    const char *end = text + size, *valid = text + vlp_utf8_valid_prefix(text, size);
+    for (const char *start = text, *next; start < end; start = next) {
+        scanner line = cut_line(start, end, &next);
+        bool statement = false;
+        found.fault = line.end > valid ? "invalid UTF-8" : scan_line(&line, &statement);
+        if (found.fault) break;
+        found.statements += statement;
+        found.lines++;
+        found.size = (size_t)(next - text);
+    }
+    return found;
+}
+
+/* The 0-based line of the statement with the 0-based number `statement`, in lines that are good. */
+static int64_t line_of_statement(const char *text, size_t size, int64_t statement) {
+    const char *end = text + size;
+    int64_t number = 0;
+    for (const char *start = text, *next; start < end; start = next, number++) {
+        scanner line = cut_line(start, end, &next);
+        skip_blanks(&line);
+        bool empty = line.at == line.end || *line.at == '#';
+        if (!empty && statement-- == 0) break;
+    }
+    return number;
+}
+
+/* ---- Names --------------------------------------------------------------------------------------- */
+
+/* Names are written one behind the other into the arena, which may move while it grows: a span's text is
+ * right only after point_spans. */
+
+static char *begin_name(vlp_piece *piece, size_t length) {
+    if (length > UINT32_MAX) {
+        vlp_piece_fail(piece, VLP_ERROR_FORMAT, 0, "a name of over 4 GiB");
+        return NULL;
+    }
+    int64_t needed = piece->arena_size + (int64_t)length;
+    if (needed > piece->arena_capacity &&
+        vlp_grow(&piece->arena, &piece->arena_capacity, needed, 1, "names") != VLP_OK) {
+        vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "out of memory for names");
+        return NULL;
+    }
+    return piece->arena + piece->arena_size;
+}
+
+static vlp_span end_name(vlp_piece *piece, size_t length) {
+    vlp_span name = vlp_span_make(piece->arena + piece->arena_size, length);
+    piece->arena_size += (int64_t)length;
+    return name;
+}
+
+static bool add_resource(vlp_span *out, vlp_piece *piece, const SerdNode *node) {
+    size_t mark = node->type == SERD_BLANK ? 2 : 0;
+    size_t length = mark + node->n_bytes;
+    char *name = begin_name(piece, length);
+    if (!name) return false;
+    memcpy(name, "_:", mark);
+    memcpy(name + mark, node->buf, node->n_bytes);
+    *out = end_name(piece, length);
+    return true;
+}
+
+/* The letter behind the backslash for a character that is escaped that way, or 0. */
+static char escape_letter(uint8_t byte) {
+    switch (byte) {
+    case '\t':
+        return 't';
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\b':
+        return 'b';
+    case '\f':
+        return 'f';
+    case '"':
+        return '"';
+    case '\\':
+        return '\\';
+    default:
+        return 0;
+    }
+}
+
+static bool is_escaped(uint8_t byte) {
+    return byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\';
+}
+
+static size_t spelled_length(const uint8_t *text, size_t size) {
+    size_t length = size;
+    for (size_t i = 0; i < size; i++)
+        if (is_escaped(text[i])) length += escape_letter(text[i]) ? 1 : 5;
+    return length;
+}
+
+static char *spell(char *out, const uint8_t *text, size_t size) {
+    static const char digits[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < size; i++) {
+        uint8_t byte = text[i];
+        if (!is_escaped(byte)) {
+            *out++ = (char)byte;
+            continue;
+        }
+        char letter = escape_letter(byte);
+        *out++ = '\\';
+        if (letter) {
+            *out++ = letter;
+            continue;
+        }
+        memcpy(out, "u00", 3);
+        out[3] = digits[byte >> 4];
+        out[4] = digits[byte & 15];
+        out += 5;
+    }
+    return out;
+}
+
+static char *put(char *out, const void *text, size_t size) {
+    memcpy(out, text, size);
+    return out + size;
+}
+
+/* "x" and "x"^^xsd:string are one literal (RDF 1.1 Concepts, 3.3), so they get one name. */
+static bool is_string_type(const SerdNode *datatype) {
+    static const char string[] = "http://www.w3.org/2001/XMLSchema#string";
+    return datatype->n_bytes == sizeof string - 1 &&
+           memcmp(datatype->buf, string, sizeof string - 1) == 0;
+}
+
+static bool add_literal(vlp_span *out, vlp_piece *piece, const SerdNode *node, const SerdNode *datatype,
+                        const SerdNode *language) {
+    if (datatype && is_string_type(datatype)) datatype = NULL;
+    size_t text = spelled_length(node->buf, node->n_bytes);
+    size_t length = text + 2;
+    if (language) length += 1 + language->n_bytes;
+    if (datatype) length += 4 + datatype->n_bytes;
+    char *at = begin_name(piece, length);
+    if (!at) return false;
+    *at++ = '"';
+    at = text == node->n_bytes ? put(at, node->buf, text) : spell(at, node->buf, node->n_bytes);
+    *at++ = '"';
+    if (language) {
+        *at++ = '@';
+        at = put(at, language->buf, language->n_bytes);
+    }
+    if (datatype) {
+        at = put(at, "^^<", 3);
+        at = put(at, datatype->buf, datatype->n_bytes);
+        *at++ = '>';
+    }
+    assert(at == piece->arena + piece->arena_size + length);
+    *out = end_name(piece, length);
+    return true;
+}
+
+/* ---- serd ---------------------------------------------------------------------------------------- */
+
+/* One reading of one piece. */
+typedef struct reading {
+    vlp_piece *piece;
+    const char *left; /* what serd has not fetched yet */
+    size_t left_size;
+    int64_t statements, expected;
+    bool failed;
+    char complaint[128]; /* of serd's; "" when it was not serd */
+} reading;
+
+static size_t fetch(void *buffer, size_t size, size_t count, void *stream) {
+    (void)size; /* always 1 */
+    reading *this = stream;
+    size_t taken = count < this->left_size ? count : this->left_size;
+    memcpy(buffer, this->left, taken);
+    this->left += taken;
+    this->left_size -= taken;
+    return taken;
+}
+
+static int never_fails(void *stream) {
+    (void)stream;
+    return 0;
+}
+
+/* serd goes on after some of its complaints; the first one counts, and it ends the reading. */
+static SerdStatus take_complaint(void *handle, const SerdError *error) {
+    reading *this = handle;
+    if (this->failed) return SERD_SUCCESS;
+    this->failed = true;
+    int length = vsnprintf(this->complaint, sizeof this->complaint, error->fmt, *error->args);
+    if (length < 0) this->complaint[0] = '\0';
+    this->complaint[strcspn(this->complaint, "\n")] = '\0';
+    /* It quotes single bytes, and of a character in UTF-8 that is only a part. */
+    for (char *at = this->complaint; *at; at++)
+        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f) *at = '?';
+    return SERD_SUCCESS;
+}
+
+static SerdStatus take_statement(void *handle, SerdStatementFlags flags, const SerdNode *graph,
+                                 const SerdNode *subject, const SerdNode *predicate,
+                                 const SerdNode *object, const SerdNode *datatype,
+                                 const SerdNode *language) {
+    (void)flags;
+    (void)graph;
+    reading *this = handle;
+    vlp_piece *piece = this->piece;
+    vlp_span triple[3];
+    if (this->failed || this->statements == this->expected) return SERD_ERR_UNKNOWN;
+    bool added = add_resource(&triple[0], piece, subject) && add_resource(&triple[1], piece, predicate);
+    if (added && object->type == SERD_LITERAL)
+        added = add_literal(&triple[2], piece, object, datatype, language);
+    else if (added)
+        added = add_resource(&triple[2], piece, object);
+    if (!added || !vlp_piece_add(piece, triple)) {
+        this->failed = true;
+        return SERD_ERR_UNKNOWN;
+    }
+    this->statements++;
+    return SERD_SUCCESS;
+}
+
+/* Gives the spans, whose names lie one behind the other, the place at which the arena is now. */
+static void point_spans(vlp_piece *piece) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < piece->span_count; i++) {
+        piece->spans[i].text = piece->arena + at;
+        at += piece->spans[i].length;
+    }
+}
+
+static void read_statements(vlp_piece *piece, const survey *good) {
+    enum { PAGE = 4096 };
+    reading this = {
+        .piece = piece, .left = piece->text, .left_size = good->size, .expected = good->statements};
+    SerdReader *reader = serd_reader_new(SERD_NTRIPLES, &this, NULL, NULL, NULL, take_statement, NULL);
+    if (!reader) {
+        vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "out of memory for an N-Triples reader");
+        return;
+    }
+    serd_reader_set_strict(reader, true);
+    serd_reader_set_error_sink(reader, take_complaint, &this);
+    SerdStatus outcome = serd_reader_read_source(reader, fetch, never_fails, &this, NULL, PAGE);
+    serd_reader_free(reader);
+    if (outcome == SERD_SUCCESS && !this.failed && this.statements == this.expected) return;
+    if (piece->status == VLP_ERROR_MEMORY) return;
+    int64_t line = line_of_statement(piece->text, good->size, this.statements);
+    if (piece->status != VLP_OK)
+        piece->error_line = line;
+    else
+        vlp_piece_fail(piece, VLP_ERROR_FORMAT, line, "%s",
+                       this.complaint[0] ? this.complaint : "not a statement of N-Triples");
+}
+
+void vlp_parse_ntriples(vlp_piece *piece, const void *settings) {
+    (void)settings;
+    assert(piece->span_count == 0 && piece->arena_size == 0);
+    survey good = survey_lines(piece->text, piece->size);
+    if (good.statements > 0) read_statements(piece, &good);
+    point_spans(piece);
+    /* What serd finds wrong lies before the first line of a wrong shape, and the first error counts. */
+    if (good.fault && piece->status == VLP_OK)
+        vlp_piece_fail(piece, VLP_ERROR_FORMAT, good.lines, "%s", good.fault);
+}

@@ -1,0 +1,218 @@
+/* The driver of all line-based readers: blocks of whole lines, parsed in parallel, interned in order. */
+#include "graph/reader.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <omp.h>
+
+#include "base/text.h"
+
+/* A block of 4 MiB keeps text and spans near the cache; a line may grow it up to LINE_LIMIT. */
+enum { BLOCK = 4 << 20, LINE_LIMIT = 64 << 20, SMALL_PIECE = 1 << 16 };
+
+void vlp_triple_list_free(vlp_triple_list *list) {
+    vlp_free(list->items);
+    *list = (vlp_triple_list){NULL, 0, 0};
+}
+
+void vlp_piece_fail(vlp_piece *piece, vlp_status status, int64_t line, const char *format, ...) {
+    piece->status = status;
+    piece->error_line = line;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(piece->error, sizeof piece->error, format, arguments);
+    va_end(arguments);
+}
+
+bool vlp_piece_add(vlp_piece *piece, const vlp_span triple[3]) {
+    if (piece->span_count + 3 > piece->span_capacity &&
+        vlp_grow(&piece->spans, &piece->span_capacity, piece->span_count + 3, sizeof *piece->spans,
+                 "parsed lines") != VLP_OK) {
+        vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "out of memory for parsed lines");
+        return false;
+    }
+    memcpy(piece->spans + piece->span_count, triple, 3 * sizeof *triple);
+    piece->span_count += 3;
+    return true;
+}
+
+/* ---- Blocks -------------------------------------------------------------------------------------- */
+
+typedef struct block_reader {
+    vlp_source *source;
+    char *buffer;
+    int64_t capacity;
+    size_t filled;     /* bytes in the buffer */
+    size_t taken;      /* of these, handed out as whole lines */
+    int64_t line;      /* 0-based number of the first line of the block */
+    int64_t bytes;     /* read so far, for progress */
+    bool first, ended; /* the block is the file's first; the source has no more */
+} block_reader;
+
+/* Moves on to the next block of whole lines: *text, *size; size 0 at the end. */
+static vlp_status next_block(block_reader *reader, const char **text, size_t *size) {
+    size_t rest = reader->filled - reader->taken;
+    if (rest > 0) memmove(reader->buffer, reader->buffer + reader->taken, rest);
+    reader->filled = rest;
+    reader->taken = 0;
+    for (;;) {
+        if (!reader->ended) {
+            size_t got = 0, want = (size_t)reader->capacity - reader->filled;
+            VLP_TRY(vlp_source_read(reader->source, reader->buffer + reader->filled, want, &got));
+            reader->filled += got;
+            reader->bytes += (int64_t)got;
+            reader->ended = got < want;
+        }
+        if (reader->ended) {
+            reader->taken = reader->filled;
+            break;
+        }
+        const char *last = memrchr(reader->buffer, '\n', reader->filled);
+        if (last) {
+            reader->taken = (size_t)(last - reader->buffer) + 1;
+            break;
+        }
+        if (reader->capacity >= LINE_LIMIT)
+            return vlp_fail(
+                VLP_ERROR_FORMAT, "%s:%lld: a line of more than %d MiB; is this a text file?",
+                vlp_source_name(reader->source), (long long)reader->line + 1, LINE_LIMIT >> 20);
+        VLP_TRY(vlp_grow(&reader->buffer, &reader->capacity, reader->capacity * 2, 1, "a long line"));
+    }
+    *text = reader->buffer;
+    *size = reader->taken;
+    if (reader->first) {
+        size_t mark = vlp_bom_length(*text, *size);
+        *text += mark;
+        *size -= mark;
+        reader->first = false;
+    }
+    return VLP_OK;
+}
+
+/* Cuts a text into at most `count` pieces of whole lines of about the same size. */
+static int cut_pieces(vlp_piece *pieces, int count, const char *text, size_t size) {
+    int used = 0;
+    const char *end = text + size;
+    for (int left = count; text < end; left--) {
+        size_t share = (size_t)(end - text) / (size_t)(left > 0 ? left : 1);
+        if (share < SMALL_PIECE) share = SMALL_PIECE;
+        const char *stop = end;
+        if (left > 1 && share < (size_t)(end - text)) {
+            const char *newline = memchr(text + share, '\n', (size_t)(end - text) - share);
+            if (newline) stop = newline + 1;
+        }
+        vlp_piece *piece = &pieces[used++];
+        piece->text = text;
+        piece->size = (size_t)(stop - text);
+        piece->span_count = piece->arena_size = piece->skipped = piece->error_line = 0;
+        piece->status = VLP_OK;
+        text = stop;
+    }
+    return used;
+}
+
+static vlp_status intern_piece(vlp_read_sink *sink, const vlp_piece *piece) {
+    int64_t count = piece->span_count / 3;
+    vlp_triple_list *list = sink->triples;
+    if (list->count + count > INT32_MAX)
+        return vlp_fail(VLP_ERROR_FORMAT, "more than %d triples in one file", INT32_MAX);
+    VLP_TRY(
+        vlp_grow(&list->items, &list->capacity, list->count + count, sizeof *list->items, "triples"));
+    vlp_triple *out = list->items + list->count;
+    int64_t stride = sizeof *out / sizeof(int32_t);
+    /* Heads and tails together, so that ids follow the order in which names are read. */
+    enum { CHUNK = 256 };
+    for (int64_t start = 0; start < count; start += CHUNK) {
+        int64_t size = count - start < CHUNK ? count - start : CHUNK;
+        const vlp_span *spans = piece->spans + start * 3;
+        vlp_span ends[2 * CHUNK];
+        int32_t ids[2 * CHUNK];
+        for (int64_t i = 0; i < size; i++) {
+            ends[2 * i] = spans[3 * i];
+            ends[2 * i + 1] = spans[3 * i + 2];
+        }
+        VLP_TRY(vlp_dictionary_intern(sink->entities, ids, 1, ends, 1, 2 * size));
+        VLP_TRY(
+            vlp_dictionary_intern(sink->relations, &out[start].relation, stride, spans + 1, 3, size));
+        for (int64_t i = 0; i < size; i++) {
+            out[start + i].head = ids[2 * i];
+            out[start + i].tail = ids[2 * i + 1];
+        }
+    }
+    list->count += count;
+    sink->skipped += piece->skipped;
+    return VLP_OK;
+}
+
+/* Parses one block with all threads and interns it. */
+static vlp_status read_block(vlp_read_sink *sink, block_reader *reader, const char *text, size_t size,
+                             vlp_piece *pieces, int threads, const vlp_read_options *options) {
+    int count = cut_pieces(pieces, threads, text, size);
+#pragma omp parallel for num_threads(count) schedule(static, 1) if (count > 1)
+    for (int i = 0; i < count; i++) options->parser(&pieces[i], options->settings);
+    for (int i = 0; i < count; i++) {
+        const vlp_piece *piece = &pieces[i];
+        if (piece->status == VLP_ERROR_MEMORY) return vlp_fail(piece->status, "%s", piece->error);
+        if (piece->status != VLP_OK)
+            return vlp_fail(piece->status, "%s:%lld: %s", vlp_source_name(reader->source),
+                            (long long)(reader->line + piece->error_line + 1), piece->error);
+        VLP_TRY(intern_piece(sink, piece));
+        reader->line += vlp_count_newlines(piece->text, piece->size);
+    }
+    return VLP_OK;
+}
+
+vlp_status vlp_read_lines(vlp_read_sink *sink, vlp_source *source, const vlp_read_options *options) {
+    int threads = vlp_thread_count(options->threads);
+    vlp_status status = VLP_OK;
+    block_reader reader = {.source = source, .first = true};
+    bool header = options->skip_first_line;
+    vlp_piece *pieces = vlp_alloc_zero((size_t)threads, sizeof *pieces);
+    if (!pieces) return vlp_fail_memory("a reader");
+    VLP_CHECK(vlp_grow(&reader.buffer, &reader.capacity, BLOCK, 1, "a reader"));
+    for (;;) {
+        const char *text = NULL;
+        size_t size = 0;
+        VLP_CHECK(next_block(&reader, &text, &size));
+        if (header && size > 0) {
+            const char *newline = memchr(text, '\n', size);
+            size_t length = newline ? (size_t)(newline - text) + 1 : size;
+            text += length;
+            size -= length;
+            reader.line++;
+            header = false;
+        }
+        if (size > 0) VLP_CHECK(read_block(sink, &reader, text, size, pieces, threads, options));
+        vlp_progress(options->observer, "triples", sink->triples->count, 0);
+        if (reader.ended) break;
+        if (vlp_stopped(options->observer)) {
+            status = vlp_fail_stopped();
+            goto out;
+        }
+    }
+out:
+    for (int i = 0; i < threads; i++) {
+        vlp_free(pieces[i].spans);
+        vlp_free(pieces[i].arena);
+    }
+    vlp_free(pieces);
+    vlp_free(reader.buffer);
+    return status;
+}
+
+vlp_status vlp_read_file(vlp_read_sink *sink, const char *path, int32_t threads,
+                         const vlp_observer *observer) {
+    size_t length = strlen(path);
+    if (length > 3 && strcmp(path + length - 3, ".gz") == 0) length -= 3;
+    bool ntriples = length > 3 && memcmp(path + length - 3, ".nt", 3) == 0;
+    vlp_read_options options = {.parser = ntriples ? vlp_parse_ntriples : vlp_parse_table,
+                                .settings = ntriples ? NULL : &vlp_tsv_layout,
+                                .threads = threads,
+                                .observer = observer};
+    vlp_source *source = NULL;
+    VLP_TRY(vlp_source_open(&source, path));
+    vlp_status status = vlp_read_lines(sink, source, &options);
+    vlp_source_free(source);
+    return status;
+}

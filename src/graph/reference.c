@@ -1,0 +1,392 @@
+/* Choosing references. For a query (h, r) the nodes of a walk from h are looked at level by level; those
+ * with edges of relation r offer them, and the best of a level (most mass, then first in the file) fill
+ * what is left of N. A level is looked through by its nodes or by the nodes of r, whichever are fewer.
+ */
+#include "graph/reference.h"
+
+#include <string.h>
+
+#include <omp.h>
+
+#include "graph/rows.h"
+#include "graph/walk.h"
+
+struct vlp_references {
+    int64_t queries;
+    int32_t most;         /* N */
+    vlp_reference *items; /* (queries, most) */
+    int32_t *counts;      /* (queries) */
+};
+
+/* ---- Who has edges of a relation ----------------------------------------------------------------- */
+
+typedef struct relation_group {
+    int32_t node;
+    int32_t count;
+    int64_t first; /* slot */
+} relation_group;
+
+typedef struct relation_index {
+    int64_t *offset; /* (2 * relations + 1) */
+    relation_group *groups;
+} relation_index;
+
+/* The end of the run of slots with one relation that begins at `slot`. */
+static int64_t run_end(const vlp_graph *graph, int32_t node, int64_t slot) {
+    int64_t end = slot + 1;
+    while (end < graph->offset[node + 1] && graph->relation[end] == graph->relation[slot]) end++;
+    return end;
+}
+
+static void index_free(relation_index *index) {
+    vlp_free(index->offset);
+    vlp_free(index->groups);
+    *index = (relation_index){0};
+}
+
+static vlp_status index_new(relation_index *index, const vlp_graph *graph) {
+    int32_t relations = 2 * graph->relations;
+    *index = (relation_index){0};
+    index->offset = vlp_alloc_zero((size_t)relations + 1, sizeof *index->offset);
+    if (!index->offset) return vlp_fail_memory("the search for references");
+    for (int32_t node = 0; node < graph->entities; node++)
+        for (int64_t slot = graph->offset[node], end; slot < graph->offset[node + 1]; slot = end) {
+            end = run_end(graph, node, slot);
+            index->offset[graph->relation[slot] + 1]++;
+        }
+    vlp_rows_accumulate(index->offset, relations);
+    index->groups = vlp_alloc((size_t)index->offset[relations], sizeof *index->groups);
+    if (!index->groups) {
+        index_free(index);
+        return vlp_fail_memory("the search for references");
+    }
+    for (int32_t node = 0; node < graph->entities; node++)
+        for (int64_t slot = graph->offset[node], end; slot < graph->offset[node + 1]; slot = end) {
+            end = run_end(graph, node, slot);
+            index->groups[index->offset[graph->relation[slot]]++] =
+                (relation_group){node, (int32_t)(end - slot), slot};
+        }
+    memmove(index->offset + 1, index->offset, (size_t)relations * sizeof *index->offset);
+    index->offset[0] = 0;
+    return VLP_OK;
+}
+
+/* ---- The best of a level ------------------------------------------------------------------------- */
+
+typedef struct candidate {
+    uint64_t mass;
+    int32_t edge;
+} candidate;
+
+/* The best `room` candidates met so far, best first. */
+typedef struct selection {
+    candidate *items;
+    int32_t count, room;
+} selection;
+
+static bool better(candidate left, candidate right) {
+    return left.mass != right.mass ? left.mass > right.mass : left.edge < right.edge;
+}
+
+/* False when there was no room for it. */
+static bool offer(selection *chosen, candidate item) {
+    if (chosen->count == chosen->room) {
+        if (!better(item, chosen->items[chosen->count - 1])) return false;
+        chosen->count--;
+    }
+    int32_t place = chosen->count++;
+    for (; place > 0 && better(item, chosen->items[place - 1]); place--)
+        chosen->items[place] = chosen->items[place - 1];
+    chosen->items[place] = item;
+    return true;
+}
+
+/* ---- One query ----------------------------------------------------------------------------------- */
+
+/* What a thread needs to answer queries. */
+typedef struct finder {
+    const vlp_graph *graph;
+    const relation_index *index;
+    const vlp_reference_options *options;
+    vlp_walk walk;
+    candidate *candidates; /* (options->count) */
+} finder;
+
+/* Offers the edges of a node, which come in the order of the file, at most `cap` of them. */
+static void offer_group(const finder *find, selection *chosen, const vlp_query *query, int64_t first,
+                        int64_t count, uint64_t mass, int32_t cap) {
+    int32_t taken = 0;
+    for (int64_t slot = first; slot < first + count && taken < cap; slot++) {
+        int32_t edge = find->graph->edge[slot];
+        if (edge == query->left_out) continue;
+        /* Later edges of the node have the same mass and come later: no room for them either. */
+        if (!offer(chosen, (candidate){mass, edge})) return;
+        taken++;
+    }
+}
+
+/* Offers what the nodes of a list have of the query's relation, where they are at `level`. */
+static int64_t offer_nodes(const finder *find, selection *chosen, const vlp_query *query, int32_t level,
+                           int32_t cap, const int32_t *nodes, int32_t count) {
+    int64_t groups = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const vlp_walk_node *state = vlp_walk_node_at(&find->walk, nodes[i]);
+        if (state->level != level) continue;
+        int64_t size, first = vlp_graph_slots(find->graph, nodes[i], query->relation, &size);
+        if (size == 0) continue;
+        groups++;
+        offer_group(find, chosen, query, first, size, state->mass, cap);
+    }
+    return groups;
+}
+
+/* The same, by going through the nodes of the relation. */
+static int64_t offer_relation(const finder *find, selection *chosen, const vlp_query *query,
+                              int32_t level, int32_t cap) {
+    int64_t groups = 0;
+    for (int64_t i = find->index->offset[query->relation]; i < find->index->offset[query->relation + 1];
+         i++) {
+        const relation_group *group = &find->index->groups[i];
+        const vlp_walk_node *state = vlp_walk_node_at(&find->walk, group->node);
+        if (state->level != level) continue;
+        groups++;
+        offer_group(find, chosen, query, group->first, group->count, state->mass, cap);
+    }
+    return groups;
+}
+
+/* Offers all of a level; returns how many nodes had edges of the relation. */
+static int64_t offer_level(const finder *find, selection *chosen, const vlp_query *query,
+                           int32_t level) {
+    int32_t cap = level > 0 && find->options->per_head > 0 ? find->options->per_head : INT32_MAX;
+    int32_t count;
+    const int32_t *nodes = vlp_walk_level(&find->walk, level, &count);
+    int64_t with_relation =
+        find->index->offset[query->relation + 1] - find->index->offset[query->relation];
+    /* Looking a node up by bisection costs some four times as much as looking at one. */
+    if (with_relation < 4 * (int64_t)count) return offer_relation(find, chosen, query, level, cap);
+    int64_t groups = offer_nodes(find, chosen, query, level, cap, nodes, count);
+    if (level > 0)
+        groups += offer_nodes(find, chosen, query, level, cap, find->walk.arrived.items,
+                              find->walk.arrived.count);
+    return groups;
+}
+
+/* The references of one query; returns how many. */
+static int32_t find_one(finder *find, const vlp_query *query, vlp_reference *out) {
+    int64_t groups_left =
+        find->index->offset[query->relation + 1] - find->index->offset[query->relation];
+    if (groups_left == 0) return 0;
+    /* A head without slots has no edges either, and nothing is near it. */
+    if (!vlp_walk_start(&find->walk, query->entity, query->left_out)) return 0;
+    int32_t found = 0;
+    for (int32_t level = 0; level <= find->options->max_distance && groups_left > 0; level++) {
+        if (!vlp_walk_advance(&find->walk, level)) break;
+        selection chosen = {find->candidates, 0, find->options->count - found};
+        groups_left -= offer_level(find, &chosen, query, level);
+        for (int32_t i = 0; i < chosen.count; i++)
+            out[found++] = (vlp_reference){chosen.items[i].edge, level};
+        if (found == find->options->count) break;
+    }
+    return found;
+}
+
+/* ---- Many queries -------------------------------------------------------------------------------- */
+
+/* Queries of one entity stand together: `order` has (entity, index) sorted; NULL for all of training,
+ * where the rows of the graph are that order. */
+typedef struct job {
+    const vlp_graph *graph;
+    const vlp_query *queries;
+    const vlp_keyed *order;
+    const int64_t *row; /* (entities + 1) into order */
+    vlp_references *out;
+} job;
+
+/* The query at `place` of an entity's row, and where its answer goes. */
+static vlp_query query_at(const job *work, int32_t entity, int64_t place, int64_t *index) {
+    if (work->queries) {
+        *index = work->order[place].value;
+        return work->queries[*index];
+    }
+    const vlp_graph *graph = work->graph;
+    int32_t relation = graph->relation[place], edge = graph->edge[place];
+    *index = relation < graph->relations ? edge : graph->edges + edge;
+    return (vlp_query){entity, relation, edge};
+}
+
+/* Queries that can share a walk, told by how many slots of the entity the left-out edge has. */
+static int walk_kind(const vlp_graph *graph, const vlp_query *query) {
+    if (query->left_out < 0) return 0;
+    vlp_triple edge = graph->triples[query->left_out];
+    bool touches = edge.head == query->entity || edge.tail == query->entity;
+    return touches && edge.head != edge.tail ? 1 : 2;
+}
+
+static void find_entity(const job *work, finder *find, int32_t entity) {
+    const int64_t *row = work->queries ? work->row : work->graph->offset;
+    for (int kind = 0; kind < 3; kind++)
+        for (int64_t place = row[entity]; place < row[entity + 1]; place++) {
+            int64_t index;
+            vlp_query query = query_at(work, entity, place, &index);
+            if (walk_kind(work->graph, &query) != kind) continue;
+            work->out->counts[index] =
+                find_one(find, &query, work->out->items + index * (int64_t)work->out->most);
+        }
+}
+
+static vlp_status run(const job *work, finder *finders, int threads, const vlp_observer *observer) {
+    bool stopped = vlp_stopped(observer);
+    int64_t done = 0, total = work->out->queries;
+    const int64_t *row = work->queries ? work->row : work->graph->offset;
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 16) if (total > 64)
+    for (int32_t entity = 0; entity < work->graph->entities; entity++) {
+        bool stop;
+#pragma omp atomic read
+        stop = stopped;
+        if (stop || row[entity + 1] == row[entity]) continue;
+        int thread = omp_get_thread_num();
+        find_entity(work, &finders[thread], entity);
+        int64_t now;
+#pragma omp atomic capture
+        now = done += row[entity + 1] - row[entity];
+        if (thread == 0 && entity % 64 == 0) {
+            vlp_progress(observer, "references", now, total);
+            if (vlp_stopped(observer)) {
+#pragma omp atomic write
+                stopped = true;
+            }
+        }
+    }
+    if (stopped) return vlp_fail_stopped();
+    vlp_progress(observer, "references", total, total);
+    return VLP_OK;
+}
+
+static vlp_status check(const vlp_graph *graph, const vlp_query *queries, int64_t count,
+                        const vlp_reference_options *options) {
+    if (options->count < 1 || options->count > 1024)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%d references asked for; it is 1 to 1024", options->count);
+    if (options->max_distance < 0 || options->max_distance > VLP_WALK_LEVELS)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "a reference distance of %d; it is 0 to %d",
+                        options->max_distance, VLP_WALK_LEVELS);
+    if (options->per_head < 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%d references a head; it is 0 (no limit) or more",
+                        options->per_head);
+    if (queries && count < 0) return vlp_fail(VLP_ERROR_ARGUMENT, "%lld queries", (long long)count);
+    for (int64_t i = 0; queries && i < count; i++) {
+        vlp_query query = queries[i];
+        if (query.entity < 0 || query.entity >= graph->entities)
+            return vlp_fail(VLP_ERROR_ARGUMENT, "query %lld: entity %d of %d", (long long)i,
+                            query.entity, graph->entities);
+        if (query.relation < 0 || query.relation >= 2 * graph->relations)
+            return vlp_fail(VLP_ERROR_ARGUMENT, "query %lld: relation %d of %d", (long long)i,
+                            query.relation, 2 * graph->relations);
+        if (query.left_out < -1 || query.left_out >= graph->edges)
+            return vlp_fail(VLP_ERROR_ARGUMENT, "query %lld: left-out triple %lld of %lld", (long long)i,
+                            (long long)query.left_out, (long long)graph->edges);
+    }
+    return VLP_OK;
+}
+
+/* Sorts given queries by entity. */
+static vlp_status sort_queries(vlp_keyed **order, int64_t **row, const vlp_graph *graph,
+                               const vlp_query *queries, int64_t count) {
+    vlp_keyed *spare = vlp_alloc((size_t)count, sizeof *spare);
+    *order = vlp_alloc((size_t)count, sizeof **order);
+    *row = vlp_alloc_zero((size_t)graph->entities + 1, sizeof **row);
+    if (!spare || !*order || !*row) {
+        vlp_free(spare);
+        return vlp_fail_memory("queries");
+    }
+    for (int64_t i = 0; i < count; i++) {
+        (*order)[i] = (vlp_keyed){(uint32_t)queries[i].entity, i};
+        (*row)[queries[i].entity + 1]++;
+    }
+    vlp_rows_accumulate(*row, graph->entities);
+    vlp_keyed_sort(*order, spare, count);
+    vlp_free(spare);
+    return VLP_OK;
+}
+
+static void finders_free(finder *finders, int count) {
+    for (int i = 0; finders && i < count; i++) {
+        vlp_walk_free(&finders[i].walk);
+        vlp_free(finders[i].candidates);
+    }
+    vlp_free(finders);
+}
+
+static vlp_status finders_new(finder **out, int count, const vlp_graph *graph,
+                              const relation_index *index, const vlp_reference_options *options) {
+    *out = NULL;
+    finder *finders = vlp_alloc_zero((size_t)count, sizeof *finders);
+    if (!finders) return vlp_fail_memory("the search for references");
+    for (int i = 0; i < count; i++) {
+        finders[i] = (finder){.graph = graph, .index = index, .options = options};
+        finders[i].candidates = vlp_alloc((size_t)options->count, sizeof(candidate));
+        vlp_status status = vlp_walk_new(&finders[i].walk, graph);
+        if (status == VLP_OK && !finders[i].candidates)
+            status = vlp_fail_memory("the search for references");
+        if (status != VLP_OK) {
+            finders_free(finders, count);
+            return status;
+        }
+    }
+    *out = finders;
+    return VLP_OK;
+}
+
+vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
+                                int64_t count, const vlp_reference_options *given) {
+    *out = NULL;
+    vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
+    if (given) options = *given;
+    VLP_TRY(check(graph, queries, count, &options));
+    vlp_status status = VLP_OK;
+    int threads = vlp_thread_count(options.threads);
+    relation_index index = {0};
+    finder *finders = NULL;
+    vlp_keyed *order = NULL;
+    int64_t *row = NULL;
+    vlp_references *references = vlp_alloc_zero(1, sizeof *references);
+    if (!references) return vlp_fail_memory("references");
+    references->queries = queries ? count : 2 * graph->edges;
+    references->most = options.count;
+    references->items =
+        vlp_alloc((size_t)references->queries, (size_t)options.count * sizeof(vlp_reference));
+    references->counts = vlp_alloc((size_t)references->queries, sizeof *references->counts);
+    if (!references->items || !references->counts) {
+        status = vlp_fail_memory("references");
+        goto out;
+    }
+    VLP_CHECK(index_new(&index, graph));
+    VLP_CHECK(finders_new(&finders, threads, graph, &index, &options));
+    if (queries) VLP_CHECK(sort_queries(&order, &row, graph, queries, count));
+    VLP_CHECK(run(&(job){graph, queries, order, row, references}, finders, threads, options.observer));
+out:
+    finders_free(finders, threads);
+    index_free(&index);
+    vlp_free(order);
+    vlp_free(row);
+    if (status != VLP_OK) {
+        vlp_references_free(references);
+        return status;
+    }
+    *out = references;
+    return VLP_OK;
+}
+
+const vlp_reference *vlp_references_get(const vlp_references *references, int64_t query,
+                                        int32_t *count) {
+    assert(query >= 0 && query < references->queries);
+    *count = references->counts[query];
+    return references->items + query * references->most;
+}
+
+void vlp_references_free(vlp_references *references) {
+    if (!references) return;
+    vlp_free(references->items);
+    vlp_free(references->counts);
+    vlp_free(references);
+}

@@ -1,0 +1,16 @@
+/* References: see vlp_reference_options in vlp.h, and docs/architecture.md for the algorithm. */
+#ifndef VLP_GRAPH_REFERENCE_H
+#define VLP_GRAPH_REFERENCE_H
+
+#include "graph/graph.h"
+
+/* The mass a walk starts with. Divisible by 1 .. 42, so that the masses of small graphs are exact and
+ * equal ones compare equal; twice of it still fits 63 bits. A node's mass is divided, rounding down,
+ * by its degree, and every slot carries that share to the next level. */
+#define VLP_WALK_UNIT UINT64_C(3504963035833459200)
+
+/* As vlp_references_find, on a graph. */
+vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
+                                int64_t count, const vlp_reference_options *options);
+
+#endif
