@@ -131,7 +131,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         chosen->family.generations = (int32_t)cli_integer(state, "--generations", value, 2, 12);
         return 0;
     case KEY_HELD_OUT:
-        chosen->family.held_out = cli_number(state, "--held-out", value, 0, 0.45);
+        chosen->family.held_out = cli_number(state, "--held-out", value, 0, 0.4);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

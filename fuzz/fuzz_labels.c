@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         REQUIRE(vlp_dictionary_new(&entities) == VLP_OK);
         for (int32_t i = 0, id; i < NAMES; i++) {
             vlp_span span = vlp_span_make(names[i], strlen(names[i]));
-            REQUIRE(vlp_dictionary_intern(entities, &id, 1, &span, 1, 1) == VLP_OK && id == i);
+            REQUIRE(vlp_dictionary_intern(entities, &id, &span) == VLP_OK && id == i);
         }
     }
     row rows[NAMES] = {0};

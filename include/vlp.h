@@ -208,9 +208,9 @@ VLP_API vlp_status vlp_import_wordnet(vlp_import_report *out, const char *source
  * gets hops.tsv, which says for each line of test.txt how many. */
 typedef struct vlp_family_options {
     int32_t version;
-    int32_t families;    /* independent founding couples, 1 to 100000 */
-    int32_t generations; /* 2 to 12 */
-    double held_out;     /* share of the concludable triples that goes to valid and test, each */
+    int32_t families; /* independent founding couples, 1 to 100000; 3 or more for all kinds of steps */
+    int32_t generations; /* 2 to 12; cousins need 3 */
+    double held_out;     /* share of the concludable triples for valid and for test each, 0 to 0.4 */
     uint64_t seed;
 } vlp_family_options;
 #define VLP_FAMILY_OPTIONS_INIT                                                                         \

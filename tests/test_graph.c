@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "failing_allocator.h"
 #include "graph/distance.h"
 #include "graph/reader.h"
 #include "oracle.h"
@@ -331,12 +332,172 @@ static void test_filter_hub(void **state) {
     oracle_graph_free(&g);
 }
 
+/* ---- Every allocation fails once ---- */
+
+typedef struct inputs {
+    oracle_graph oracle;
+    vlp_graph *graph;
+    vlp_skeleton *skeleton;
+    vlp_query *queries; /* (oracle.count) */
+} inputs;
+
+/* One call of what is tested, with what it made freed again. `out` is checked to be NULL on failure. */
+typedef vlp_status (*operation)(const inputs *in, int32_t threads);
+
+static vlp_status build_graph(const inputs *in, int32_t threads) {
+    vlp_graph *out = NULL;
+    vlp_status status = vlp_graph_new(&out, in->oracle.triples, in->oracle.count, in->oracle.entities,
+                                      in->oracle.relations, threads);
+    assert_int_equal(status == VLP_OK, out != NULL);
+    vlp_graph_free(out);
+    return status;
+}
+
+static vlp_status build_filter(const inputs *in, int32_t threads) {
+    vlp_filter *out = NULL;
+    const vlp_triple *lists[2] = {in->oracle.triples, in->oracle.triples};
+    int64_t counts[2] = {in->oracle.count, in->oracle.count / 2};
+    vlp_status status =
+        vlp_filter_build(&out, lists, counts, 2, in->oracle.entities, in->oracle.relations, threads);
+    assert_int_equal(status == VLP_OK, out != NULL);
+    vlp_filter_free(out);
+    return status;
+}
+
+/* A list that could not be freed of its repetitions is as it was. It is not the library's own here, so
+ * that no allocation of its making is counted. */
+static vlp_status drop_repeated(const inputs *in, int32_t threads) {
+    int64_t count = in->oracle.count, dropped = -1;
+    vlp_triple *items = array(2 * count, sizeof *items);
+    for (int64_t i = 0; i < 2 * count; i++) items[i] = in->oracle.triples[i % count];
+    vlp_triple_list list = {items, 2 * count, 2 * count + 1};
+    vlp_status status = vlp_triple_list_unique(&list, &dropped, in->oracle.entities, threads);
+    assert_int_equal(list.count, status == VLP_OK ? count : 2 * count);
+    for (int64_t i = 0; i < list.count; i++)
+        assert_true(equal(list.items[i], in->oracle.triples[i % count]));
+    free(list.items);
+    return status;
+}
+
+static vlp_status build_skeleton(const inputs *in, int32_t threads) {
+    vlp_skeleton *out = NULL;
+    vlp_status status = vlp_skeleton_new(&out, in->graph, threads);
+    assert_int_equal(status == VLP_OK, out != NULL);
+    vlp_skeleton_free(out);
+    return status;
+}
+
+static vlp_status build_shells(const inputs *in, int64_t budget, int32_t threads) {
+    vlp_shells *out = NULL;
+    vlp_status status = vlp_shells_new(&out, in->skeleton, 3, budget, threads, NULL);
+    assert_int_equal(status == VLP_OK, out != NULL);
+    if (out) assert_int_equal(out->exact, budget > 1);
+    vlp_shells_free(out);
+    return status;
+}
+
+static vlp_status build_exact_shells(const inputs *in, int32_t threads) {
+    return build_shells(in, INT64_C(1) << 32, threads);
+}
+
+static vlp_status build_near_shells(const inputs *in, int32_t threads) {
+    return build_shells(in, 1, threads);
+}
+
+static vlp_status measure_pairs(const inputs *in, int32_t threads) {
+    int32_t *out = array(in->oracle.count, sizeof *out);
+    vlp_status status =
+        vlp_skeleton_pairs(out, in->skeleton, in->oracle.triples, in->oracle.count, threads);
+    free(out);
+    return status;
+}
+
+static vlp_status count_distances(const inputs *in, int32_t threads) {
+    int32_t *out = array(in->oracle.entities * INT64_C(4), sizeof *out);
+    vlp_status status = vlp_skeleton_counts(out, in->skeleton, 3, threads, NULL);
+    free(out);
+    return status;
+}
+
+static vlp_status find_references(const inputs *in, const vlp_query *queries, int32_t threads) {
+    vlp_references *out = NULL;
+    vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
+    options.threads = threads;
+    vlp_status status = vlp_graph_references(&out, in->graph, queries, in->oracle.count, &options);
+    assert_int_equal(status == VLP_OK, out != NULL);
+    vlp_references_free(out);
+    return status;
+}
+
+static vlp_status find_training_references(const inputs *in, int32_t threads) {
+    return find_references(in, NULL, threads);
+}
+
+static vlp_status find_given_references(const inputs *in, int32_t threads) {
+    return find_references(in, in->queries, threads);
+}
+
+static void fail_each_allocation(operation run, const inputs *in, int32_t threads) {
+    failing_allocator memory;
+    int64_t call = 0;
+    do {
+        failing_allocator_install(&memory, ++call);
+        vlp_status status = run(in, threads);
+        failing_allocator_remove(&memory);
+        assert_int_equal(status, memory.failed ? VLP_ERROR_MEMORY : VLP_OK);
+        if (memory.failed) assert_true(strlen(vlp_error_message()) > 0);
+    } while (memory.failed);
+    assert_true(call > 2);
+}
+
+static void fail_all(inputs *in) {
+    static const operation operations[] = {
+        build_graph,           build_filter,       drop_repeated,
+        build_skeleton,        build_exact_shells, build_near_shells,
+        measure_pairs,         count_distances,    find_training_references,
+        find_given_references,
+    };
+    in->graph = make_graph(&in->oracle, 1);
+    in->skeleton = NULL;
+    in->queries = array(in->oracle.count, sizeof *in->queries);
+    for (int64_t i = 0; i < in->oracle.count; i++)
+        in->queries[i] = (vlp_query){in->oracle.triples[i].tail, 0, i};
+    assert_int_equal(vlp_skeleton_new(&in->skeleton, in->graph, 1), VLP_OK);
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        for (int32_t threads = 1; threads <= 2; threads++)
+            fail_each_allocation(operations[i], in, threads);
+    }
+    vlp_skeleton_free(in->skeleton);
+    vlp_graph_free(in->graph);
+    free(in->queries);
+    oracle_graph_free(&in->oracle);
+}
+
+static void test_allocations_fail(void **state) {
+    (void)state;
+    oracle_random random = {SEED + 7, 0, 0};
+    inputs in = {0};
+    oracle_graph_middle(&in.oracle, ORACLE_TREE, &random);
+    fail_all(&in);
+    /* A ring long enough for work to be shared among threads where it is only for large graphs. */
+    enum { LENGTH = 12000 };
+    in.oracle = (oracle_graph){.entities = LENGTH, .relations = 2, .count = LENGTH};
+    in.oracle.triples = array(LENGTH, sizeof *in.oracle.triples);
+    for (int32_t i = 0; i < LENGTH; i++) in.oracle.triples[i] = (vlp_triple){i, i % 2, (i + 1) % LENGTH};
+    fail_all(&in);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_graph),         cmocka_unit_test(test_empty_graphs),
-        cmocka_unit_test(test_hub),           cmocka_unit_test(test_unique_small),
-        cmocka_unit_test(test_unique_large),  cmocka_unit_test(test_filter_small),
-        cmocka_unit_test(test_filter_middle), cmocka_unit_test(test_filter_hub),
+        cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_empty_graphs),
+        cmocka_unit_test(test_hub),
+        cmocka_unit_test(test_unique_small),
+        cmocka_unit_test(test_unique_large),
+        cmocka_unit_test(test_filter_small),
+        cmocka_unit_test(test_filter_middle),
+        cmocka_unit_test(test_filter_hub),
+        cmocka_unit_test(test_allocations_fail),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static void dictionary_keeps_order_and_finds(void **state) {
                 snprintf(name, sizeof name, "%d%s", i * 7919 % 10007, i % 3 ? "" : "-long-name-x");
             vlp_span span = vlp_span_make(name, (size_t)length);
             int32_t id = -1;
-            assert_int_equal(vlp_dictionary_intern(dictionary, &id, 1, &span, 1, 1), VLP_OK);
+            assert_int_equal(vlp_dictionary_intern(dictionary, &id, &span), VLP_OK);
             assert_int_equal(id, i);
             assert_string_equal(vlp_dictionary_name(dictionary, id), name);
             assert_int_equal(vlp_dictionary_name_length(dictionary, id), length);
@@ -89,7 +89,7 @@ static void dictionary_survives_equal_hashes(void **state) {
         for (int i = 0; i < 8; i++) {
             vlp_span span = {names[i], (uint32_t)strlen(names[i]), 12345};
             int32_t id;
-            assert_int_equal(vlp_dictionary_intern(dictionary, &id, 1, &span, 1, 1), VLP_OK);
+            assert_int_equal(vlp_dictionary_intern(dictionary, &id, &span), VLP_OK);
             assert_int_equal(id, i);
         }
     vlp_dictionary_free(dictionary);

@@ -448,11 +448,6 @@ static vlp_status record(world *w) {
 
 /* ---- Writing ------------------------------------------------------------------------------------- */
 
-static vlp_status intern(vlp_dictionary *dictionary, const char *name, int32_t *id) {
-    vlp_span span = vlp_span_make(name, strlen(name));
-    return vlp_dictionary_intern(dictionary, id, 1, &span, 1, 1);
-}
-
 /* Everybody occurs in train, so that people keep their numbers. */
 static vlp_status name_people(vlp_dictionary *entities, char *labels, const char **label_of,
                               const vlp_people *people) {
@@ -462,7 +457,7 @@ static vlp_status name_people(vlp_dictionary *entities, char *labels, const char
         do vlp_person_name(name, &people->persons[p], repeat++);
         while (vlp_dictionary_find(entities, name, strlen(name)) >= 0);
         int32_t id;
-        VLP_TRY(intern(entities, name, &id));
+        VLP_TRY(vlp_dictionary_add(entities, &id, name));
         assert(id == p);
         label_of[p] = labels + (size_t)p * VLP_PERSON_NAME_SIZE;
         vlp_person_label(labels + (size_t)p * VLP_PERSON_NAME_SIZE, &people->persons[p]);
@@ -477,7 +472,7 @@ static vlp_status name_relations(vlp_dictionary *names, world *w, int32_t id_of[
         for (int64_t i = 0; i < w->splits[split].count; i++)
             occurs[w->splits[split].items[i].relation] = true;
     for (int r = 0; r < RELATIONS; r++)
-        if (occurs[r]) VLP_TRY(intern(names, relations[r].name, &id_of[r]));
+        if (occurs[r]) VLP_TRY(vlp_dictionary_add(names, &id_of[r], relations[r].name));
     return VLP_OK;
 }
 

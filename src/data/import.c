@@ -156,8 +156,7 @@ static vlp_status keep_triple(pending *work, const pending *read, vlp_triple tri
         const vlp_dictionary *from = i == 1 ? read->relations : read->entities;
         vlp_span span =
             vlp_span_make(vlp_dictionary_name(from, old[i]), vlp_dictionary_name_length(from, old[i]));
-        VLP_TRY(
-            vlp_dictionary_intern(i == 1 ? work->relations : work->entities, &ids[i], 1, &span, 1, 1));
+        VLP_TRY(vlp_dictionary_intern(i == 1 ? work->relations : work->entities, &ids[i], &span));
     }
     vlp_triple_list *list = &work->triples;
     VLP_TRY(vlp_grow(&list->items, &list->capacity, list->count + 1, sizeof *list->items, "triples"));

@@ -163,11 +163,6 @@ static void naming_free(name_table *naming) {
     vlp_free(naming->label_text);
 }
 
-static vlp_status intern(vlp_dictionary *dictionary, const char *name, int32_t *id) {
-    vlp_span span = vlp_span_make(name, strlen(name));
-    return vlp_dictionary_intern(dictionary, id, 1, &span, 1, 1);
-}
-
 /* lemma.type.NN, as in NLTK. No two synsets have the same name: the reader has seen to it that a word
  * has one line in its index, and a synset its own place on that line. */
 static vlp_status name_synset(name_table *naming, const vlp_synset *synset, int32_t *entity) {
@@ -180,7 +175,7 @@ static vlp_status name_synset(name_table *naming, const vlp_synset *synset, int3
     for (char *c = naming->name; c < naming->name + length; c++)
         if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
     int32_t known = vlp_dictionary_size(naming->entities);
-    VLP_TRY(intern(naming->entities, naming->name, entity));
+    VLP_TRY(vlp_dictionary_add(naming->entities, entity, naming->name));
     assert(*entity == known);
     (void)known;
     return VLP_OK;
@@ -211,7 +206,8 @@ static vlp_status name_all(name_table *naming, vlp_triple_list *triples, const v
     }
     for (int i = 0; i < VLP_WORDNET_RELATIONS; i++)
         if (relation_of[i] == USED)
-            VLP_TRY(intern(naming->relations, vlp_wordnet_relations[i].name, &relation_of[i]));
+            VLP_TRY(
+                vlp_dictionary_add(naming->relations, &relation_of[i], vlp_wordnet_relations[i].name));
     for (int64_t i = 0; i < triples->count; i++) {
         vlp_triple *triple = &triples->items[i];
         *triple = (vlp_triple){naming->entity_of[triple->head], relation_of[triple->relation],

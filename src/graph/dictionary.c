@@ -76,11 +76,36 @@ void vlp_dictionary_free(vlp_dictionary *dictionary) {
     vlp_free(dictionary);
 }
 
+/* memcmp for names, which are short: words that may overlap instead of a call. */
+static inline bool same_bytes(const char *left, const char *right, size_t length) {
+    if (length >= 8) {
+        for (size_t i = 0;; i = i + 16 <= length ? i + 8 : length - 8) {
+            uint64_t a, b;
+            memcpy(&a, left + i, 8);
+            memcpy(&b, right + i, 8);
+            if (a != b) return false;
+            if (i + 8 == length) return true;
+        }
+    }
+    for (size_t i = 0; i < length; i++)
+        if (left[i] != right[i]) return false;
+    return true;
+}
+
 static inline bool same_name(const vlp_dictionary *dictionary, int32_t id, const char *text,
                              size_t length) {
     int64_t start = dictionary->starts[id];
     return (size_t)(dictionary->starts[id + 1] - start - 1) == length &&
-           memcmp(dictionary->names + start, text, length) == 0;
+           same_bytes(dictionary->names + start, text, length);
+}
+
+/* The place of a name: its slot, or the free one where it belongs. */
+static inline uint32_t find_place(const vlp_dictionary *dictionary, const char *text, size_t length,
+                                  uint32_t hash) {
+    uint32_t place = hash & dictionary->mask;
+    for (slot found; (found = dictionary->slots[place]).id >= 0; place = (place + 1) & dictionary->mask)
+        if (found.hash == hash && same_name(dictionary, found.id, text, length)) break;
+    return place;
 }
 
 static vlp_status append_name(vlp_dictionary *dictionary, const vlp_span *span) {
@@ -98,13 +123,10 @@ static vlp_status append_name(vlp_dictionary *dictionary, const vlp_span *span) 
     return VLP_OK;
 }
 
-static vlp_status intern_one(vlp_dictionary *dictionary, int32_t *id, const vlp_span *span) {
-    uint32_t place = span->hash & dictionary->mask;
-    for (slot found; (found = dictionary->slots[place]).id >= 0; place = (place + 1) & dictionary->mask)
-        if (found.hash == span->hash && same_name(dictionary, found.id, span->text, span->length)) {
-            *id = found.id;
-            return VLP_OK;
-        }
+vlp_status vlp_dictionary_intern(vlp_dictionary *dictionary, int32_t *id, const vlp_span *span) {
+    uint32_t place = find_place(dictionary, span->text, span->length, span->hash);
+    *id = dictionary->slots[place].id;
+    if (*id >= 0) return VLP_OK;
     VLP_TRY(append_name(dictionary, span));
     *id = dictionary->size - 1;
     dictionary->slots[place] = (slot){span->hash, *id};
@@ -115,8 +137,13 @@ static vlp_status intern_one(vlp_dictionary *dictionary, int32_t *id, const vlp_
     return VLP_OK;
 }
 
-vlp_status vlp_dictionary_intern(vlp_dictionary *dictionary, int32_t *ids, int64_t stride,
-                                 const vlp_span *spans, int64_t span_stride, int64_t count) {
+vlp_status vlp_dictionary_add(vlp_dictionary *dictionary, int32_t *id, const char *name) {
+    vlp_span span = vlp_span_make(name, strlen(name));
+    return vlp_dictionary_intern(dictionary, id, &span);
+}
+
+void vlp_dictionary_find_many(const vlp_dictionary *dictionary, int32_t *ids, int64_t id_stride,
+                              const vlp_span *spans, int64_t span_stride, int64_t count) {
     /* A large table misses the cache at every look-up: ask for the slot far ahead, for the name's start
      * and its bytes in two shorter steps. */
     enum { FAR = 24, MIDDLE = 16, NEAR = 8 };
@@ -132,17 +159,14 @@ vlp_status vlp_dictionary_intern(vlp_dictionary *dictionary, int32_t *ids, int64
             slot ahead = dictionary->slots[spans[(i + NEAR) * span_stride].hash & dictionary->mask];
             if (ahead.id >= 0) __builtin_prefetch(&dictionary->names[dictionary->starts[ahead.id]]);
         }
-        VLP_TRY(intern_one(dictionary, &ids[i * stride], &spans[i * span_stride]));
+        const vlp_span *span = &spans[i * span_stride];
+        uint32_t place = find_place(dictionary, span->text, span->length, span->hash);
+        ids[i * id_stride] = dictionary->slots[place].id;
     }
-    return VLP_OK;
 }
 
 int32_t vlp_dictionary_find(const vlp_dictionary *dictionary, const char *text, size_t length) {
-    uint32_t hash = vlp_name_hash(text, length);
-    uint32_t place = hash & dictionary->mask;
-    for (slot found; (found = dictionary->slots[place]).id >= 0; place = (place + 1) & dictionary->mask)
-        if (found.hash == hash && same_name(dictionary, found.id, text, length)) return found.id;
-    return -1;
+    return dictionary->slots[find_place(dictionary, text, length, vlp_name_hash(text, length))].id;
 }
 
 const char *vlp_dictionary_name(const vlp_dictionary *dictionary, int32_t id) {

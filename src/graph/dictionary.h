@@ -19,10 +19,14 @@ vlp_span vlp_span_make(const char *text, size_t length);
 vlp_status vlp_dictionary_new(vlp_dictionary **out);
 void vlp_dictionary_free(vlp_dictionary *dictionary);
 
-/* The ids of `count` names (ids has a stride of `stride` int32), new ones added. Fails when out of
- * memory or over 2^31 - 1 names. */
-vlp_status vlp_dictionary_intern(vlp_dictionary *dictionary, int32_t *ids, int64_t stride,
-                                 const vlp_span *spans, int64_t span_stride, int64_t count);
+/* The id of a name, which is added when it is new. Fails when out of memory or over 2^31 - 1 names. */
+vlp_status vlp_dictionary_intern(vlp_dictionary *dictionary, int32_t *id, const vlp_span *span);
+vlp_status vlp_dictionary_add(vlp_dictionary *dictionary, int32_t *id, const char *name); /* the same */
+
+/* The ids of `count` names, -1 where one is not known: for many at once, as it asks for memory ahead.
+ * Several threads may do so at a time. ids[i * id_stride] belongs to spans[i * span_stride]. */
+void vlp_dictionary_find_many(const vlp_dictionary *dictionary, int32_t *ids, int64_t id_stride,
+                              const vlp_span *spans, int64_t span_stride, int64_t count);
 
 int32_t vlp_dictionary_find(const vlp_dictionary *dictionary, const char *text,
                             size_t length);                                    /* or -1 */

@@ -1,4 +1,5 @@
-/* The driver of all line-based readers: blocks of whole lines, parsed in parallel, interned in order. */
+/* The driver of all line-based readers: blocks of whole lines, parsed and looked up in
+ * parallel, added in order. */
 #include "graph/reader.h"
 
 #include <stdio.h>
@@ -112,7 +113,21 @@ static int cut_pieces(vlp_piece *pieces, int count, const char *text, size_t siz
     return used;
 }
 
-static vlp_status intern_piece(vlp_read_sink *sink, const vlp_piece *piece) {
+/* Looks up the names of a piece among those known before its block. */
+static void look_up(vlp_piece *piece, const vlp_read_sink *sink) {
+    if (vlp_grow(&piece->ids, &piece->id_capacity, piece->span_capacity, sizeof *piece->ids,
+                 "parsed lines") != VLP_OK) {
+        vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "%s", vlp_error_message());
+        return;
+    }
+    int64_t count = piece->span_count / 3;
+    vlp_dictionary_find_many(sink->relations, piece->ids + 1, 3, piece->spans + 1, 3, count);
+    vlp_dictionary_find_many(sink->entities, piece->ids, 3, piece->spans, 3, count);
+    vlp_dictionary_find_many(sink->entities, piece->ids + 2, 3, piece->spans + 2, 3, count);
+}
+
+/* Adds the triples of a piece, and its new names, in the order in which they are read. */
+static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece) {
     int64_t count = piece->span_count / 3;
     vlp_triple_list *list = sink->triples;
     if (list->count + count > INT32_MAX)
@@ -120,25 +135,13 @@ static vlp_status intern_piece(vlp_read_sink *sink, const vlp_piece *piece) {
     VLP_TRY(
         vlp_grow(&list->items, &list->capacity, list->count + count, sizeof *list->items, "triples"));
     vlp_triple *out = list->items + list->count;
-    int64_t stride = sizeof *out / sizeof(int32_t);
-    /* Heads and tails together, so that ids follow the order in which names are read. */
-    enum { CHUNK = 256 };
-    for (int64_t start = 0; start < count; start += CHUNK) {
-        int64_t size = count - start < CHUNK ? count - start : CHUNK;
-        const vlp_span *spans = piece->spans + start * 3;
-        vlp_span ends[2 * CHUNK];
-        int32_t ids[2 * CHUNK];
-        for (int64_t i = 0; i < size; i++) {
-            ends[2 * i] = spans[3 * i];
-            ends[2 * i + 1] = spans[3 * i + 2];
-        }
-        VLP_TRY(vlp_dictionary_intern(sink->entities, ids, 1, ends, 1, 2 * size));
-        VLP_TRY(
-            vlp_dictionary_intern(sink->relations, &out[start].relation, stride, spans + 1, 3, size));
-        for (int64_t i = 0; i < size; i++) {
-            out[start + i].head = ids[2 * i];
-            out[start + i].tail = ids[2 * i + 1];
-        }
+    for (int64_t i = 0; i < count; i++) {
+        int32_t *ids = piece->ids + 3 * i;
+        for (int part = 0; part < 3; part++)
+            if (ids[part] < 0)
+                VLP_TRY(vlp_dictionary_intern(part == 1 ? sink->relations : sink->entities, &ids[part],
+                                              &piece->spans[3 * i + part]));
+        out[i] = (vlp_triple){ids[0], ids[1], ids[2]};
     }
     list->count += count;
     sink->skipped += piece->skipped;
@@ -150,14 +153,17 @@ static vlp_status read_block(vlp_read_sink *sink, block_reader *reader, const ch
                              vlp_piece *pieces, int threads, const vlp_read_options *options) {
     int count = cut_pieces(pieces, threads, text, size);
 #pragma omp parallel for num_threads(count) schedule(static, 1) if (count > 1)
-    for (int i = 0; i < count; i++) options->parser(&pieces[i], options->settings);
+    for (int i = 0; i < count; i++) {
+        options->parser(&pieces[i], options->settings);
+        if (pieces[i].status == VLP_OK) look_up(&pieces[i], sink);
+    }
     for (int i = 0; i < count; i++) {
         const vlp_piece *piece = &pieces[i];
         if (piece->status == VLP_ERROR_MEMORY) return vlp_fail(piece->status, "%s", piece->error);
         if (piece->status != VLP_OK)
             return vlp_fail(piece->status, "%s:%lld: %s", vlp_source_name(reader->source),
                             (long long)(reader->line + piece->error_line + 1), piece->error);
-        VLP_TRY(intern_piece(sink, piece));
+        VLP_TRY(add_piece(sink, piece));
         reader->line += vlp_count_newlines(piece->text, piece->size);
     }
     return VLP_OK;
@@ -194,6 +200,7 @@ vlp_status vlp_read_lines(vlp_read_sink *sink, vlp_source *source, const vlp_rea
 out:
     for (int i = 0; i < threads; i++) {
         vlp_free(pieces[i].spans);
+        vlp_free(pieces[i].ids);
         vlp_free(pieces[i].arena);
     }
     vlp_free(pieces);

@@ -1,6 +1,6 @@
 /* Reading triples. A file is read in blocks of whole lines; the lines of a block are parsed by all
- * threads, each into spans of its own, and then interned in the order of the file, so that ids do not
- * depend on the number of threads.
+ * threads, each into spans of its own, and looked up among the names known so far; new names are then
+ * added in the order of the file, so that ids do not depend on the number of threads.
  *
  * Both formats accept CR LF, a missing last newline and a byte-order mark; both refuse invalid UTF-8
  * and control characters in names, with the file, the line and the cause. */
@@ -23,6 +23,8 @@ typedef struct vlp_piece {
     size_t size;
     vlp_span *spans; /* (3 * triples): head, relation, tail of each */
     int64_t span_count, span_capacity;
+    int32_t *ids; /* (3 * triples) of the spans, -1 where the name is new */
+    int64_t id_capacity;
     char *arena; /* names that are not in the text as they are; spans may point here */
     int64_t arena_size, arena_capacity;
     int64_t skipped; /* statements a parser left out on purpose */
