@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "fuzz.h"
 
+UNCOUNTED_BEGIN
+
 /* Stands in for zlib's function: with the buffer of a real reader no input of a fuzzer would ever need a
  * second filling, and making room for it would take most of the time. */
 int gzbuffer(gzFile file, unsigned size) {
@@ -110,3 +112,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     return 0;
 }
+
+UNCOUNTED_END

@@ -2,6 +2,8 @@
 #include "fuzz.h"
 #include "graph/labels.h"
 
+UNCOUNTED_BEGIN
+
 static const char *const names[] = {"a", "bb", "c c", "\xc3\xa9", "dog.n.01", "e"};
 enum { NAMES = sizeof names / sizeof *names };
 
@@ -93,3 +95,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     vlp_source_free(source);
     return 0;
 }
+
+UNCOUNTED_END

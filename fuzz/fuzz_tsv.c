@@ -2,6 +2,8 @@
  * the decision to refuse included. */
 #include "lines.h"
 
+UNCOUNTED_BEGIN
+
 typedef struct field {
     const uint8_t *text;
     size_t length;
@@ -48,3 +50,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     free_piece(&whole);
     return 0;
 }
+
+UNCOUNTED_END

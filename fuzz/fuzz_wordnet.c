@@ -3,6 +3,8 @@
 #include "data/wordnet.h"
 #include "fuzz.h"
 
+UNCOUNTED_BEGIN
+
 enum { SEPARATOR = 0x1c };
 
 static void cut_files(vlp_wordnet_file files[VLP_WORDNET_FILES], const uint8_t *data, size_t size) {
@@ -150,3 +152,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     vlp_wordnet_free(wordnet);
     return 0;
 }
+
+UNCOUNTED_END

@@ -7,6 +7,8 @@
 #include "fuzz.h"
 #include "graph/reader.h"
 
+UNCOUNTED_BEGIN
+
 typedef struct line_format {
     vlp_piece_parser parser;
     const void *settings;
@@ -123,5 +125,7 @@ static inline void check_reader(const line_format *format, const vlp_piece *whol
     check_read(format, whole, text, copies * each, (int64_t)copies, 2);
     free(text);
 }
+
+UNCOUNTED_END
 
 #endif
