@@ -27,7 +27,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # ---- Settings ----
 # Packages are looked up only once they are installed: `deps` comes first.
-PACKAGES := serd-0 zlib libxxhash
+PACKAGES := serd-0 zlib libxxhash openblas inih
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 OPTIMIZE ?= -O3 -g
 # No global fast-math: only what lets loops over expf and sqrtf become vectors.
@@ -37,7 +37,7 @@ CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fopenmp -fno-ma
 LIBS = $(shell pkg-config --libs $(PACKAGES)) -lm
 LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 
-LIB_SOURCES := $(wildcard src/*/*.c)
+LIB_SOURCES := $(wildcard src/*/*.c src/*/cpu/*.c)
 CLI_SOURCES := $(wildcard cli/*.c)
 TESTS       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
 TEST_PARTS  := $(filter-out tests/test_%.c,$(wildcard tests/*.c))

@@ -1,5 +1,4 @@
 /* Files, plain or compressed: what a source delivers against zlib's inflate over the same bytes. */
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -8,16 +7,6 @@
 #include "fuzz.h"
 
 UNCOUNTED_BEGIN
-
-/* Stands in for zlib's function: with the buffer of a real reader no input of a fuzzer would ever need a
- * second filling, and making room for it would take most of the time. */
-int gzbuffer(gzFile file, unsigned size) {
-    static int (*original)(gzFile, unsigned);
-    (void)size;
-    if (!original) *(void **)&original = dlsym(RTLD_NEXT, "gzbuffer");
-    REQUIRE(original != NULL);
-    return original(file, 64);
-}
 
 /* A few bytes may stand for a thousand times as many; more than this adds nothing. */
 enum { LIMIT = 1 << 16 };

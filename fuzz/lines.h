@@ -42,7 +42,8 @@ static inline void check_cut(const line_format *format, const vlp_piece *whole) 
     const char *newline = memchr(whole->text + whole->size / 2, '\n', whole->size - whole->size / 2);
     if (!newline) return;
     size_t cut = (size_t)(newline - whole->text) + 1;
-    int64_t lines = vlp_count_newlines(whole->text, cut);
+    int64_t lines = 0;
+    for (size_t i = 0; i < cut; i++) lines += whole->text[i] == '\n';
     vlp_piece first = parse_piece(format, whole->text, cut);
     vlp_piece second = parse_piece(format, whole->text + cut, whole->size - cut);
     bool good = first.status == VLP_OK;

@@ -216,10 +216,10 @@ static void test_unique_large(void **state) {
     for (int64_t i = 0; i < COUNT; i++) items[i] = (vlp_triple){5, 1, 5};
     check_unique(items, COUNT, items, 1, ENTITIES, 2);
     for (int64_t i = 0; i < COUNT; i++)
-        items[i] = (vlp_triple){5, (int32_t)(i % 60), (int32_t)(i / 120)};
+        items[i] = (vlp_triple){5, (int32_t)(i % 600), (int32_t)(i / 1200)};
     kept = 0;
     for (int64_t i = 0; i < COUNT; i++) {
-        if (i % 120 < 60) expected[kept++] = items[i];
+        if (i % 1200 < 600) expected[kept++] = items[i];
     }
     check_unique(items, COUNT, expected, kept, ENTITIES, 2);
     free(items);
@@ -305,6 +305,21 @@ static void test_filter_middle(void **state) {
         check_filter(lists, counts, 2, g.entities, g.relations, 2);
         oracle_graph_free(&g);
     }
+}
+
+/* More relations than a byte counts, in rows long enough to be sorted by bytes. */
+static void test_many_relations(void **state) {
+    (void)state;
+    oracle_random random = {SEED + 8, 0, 0};
+    oracle_graph g = {.entities = 6, .relations = 3000};
+    for (int i = 0; i < 900; i++)
+        oracle_graph_add(&g, oracle_below(&random, g.entities), oracle_below(&random, g.relations),
+                         oracle_below(&random, g.entities));
+    const vlp_triple *lists[2] = {g.triples, g.triples + g.count / 2};
+    int64_t counts[2] = {g.count, g.count / 2};
+    check_graph(&g, 1);
+    check_filter(lists, counts, 2, g.entities, g.relations, 1);
+    oracle_graph_free(&g);
 }
 
 /* The hub's answers, and a leaf's, of a filter that saw everything twice. */
@@ -497,6 +512,7 @@ int main(void) {
         cmocka_unit_test(test_filter_small),
         cmocka_unit_test(test_filter_middle),
         cmocka_unit_test(test_filter_hub),
+        cmocka_unit_test(test_many_relations),
         cmocka_unit_test(test_allocations_fail),
     };
     return cmocka_run_group_tests_name("graph", tests, NULL, NULL);

@@ -357,6 +357,38 @@ static void cut_gzip_is_refused(void **state) {
     support_remove(folder);
 }
 
+/* The end of the input may come just as the reader's buffer is full: no excuse to call it the end. */
+static void cut_gzip_is_refused_in_any_steps(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    char text[2000], bytes[512], out[2000];
+    for (size_t i = 0; i < sizeof text; i++) text[i] = (char)('a' + i * i % 7);
+    support_write_gzip(folder, "whole.gz", text, sizeof text);
+    FILE *file = fopen(support_path(folder, "whole.gz"), "rb");
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_true(size > 30 && size < sizeof bytes);
+    for (size_t cut = 2; cut <= size; cut++)
+        for (size_t step = 1; step < 1500; step = step * 3 / 2 + 1) {
+            support_write(folder, "cut.gz", bytes, cut);
+            vlp_source *source = NULL;
+            assert_int_equal(vlp_source_open(&source, support_path(folder, "cut.gz")), VLP_OK);
+            size_t total = 0, got = step;
+            vlp_status status = VLP_OK;
+            while (status == VLP_OK && got == step && total + step <= sizeof out) {
+                status = vlp_source_read(source, out + total, step, &got);
+                total += got;
+            }
+            if (status == VLP_OK && got == step) status = vlp_source_read(source, out, step, &got);
+            if (cut == size)
+                assert_int_equal(status, VLP_OK);
+            else
+                assert_int_equal(status, VLP_ERROR_FORMAT);
+            vlp_source_free(source);
+        }
+    support_remove(folder);
+}
+
 static void writer_replaces_whole_files(void **state) {
     (void)state;
     const char *folder = support_folder();
@@ -438,8 +470,9 @@ static void labels_are_read(void **state) {
     (void)state;
     result read;
     assert_int_equal(read_text(&read, "a\tr\tb\nc\tr\td\n", 12, 1), VLP_OK);
-    const char *text = "\xef\xbb\xbf"
-                       "a\tAn A\tthe first\r\nz\tnobody\nb\tB\na\tsecond\nc\t\tonly described\n";
+    const char *text =
+        "\xef\xbb\xbf"
+        "a\tAn A\tthe first\r\nz\tnobody\nb\tB\na\tsecond\nc\t\tonly described\nc\tlate\n";
     vlp_labels *labels = NULL;
     assert_int_equal(read_labels(&labels, read.entities, text, strlen(text)), VLP_OK);
     assert_string_equal(vlp_labels_label(labels, 0), "An A");
@@ -514,6 +547,7 @@ int main(void) {
         cmocka_unit_test(stops_when_asked),
         cmocka_unit_test(gzip_is_told_by_content),
         cmocka_unit_test(cut_gzip_is_refused),
+        cmocka_unit_test(cut_gzip_is_refused_in_any_steps),
         cmocka_unit_test(writer_replaces_whole_files),
         cmocka_unit_test(full_disk_is_reported),
         cmocka_unit_test(maps_files),

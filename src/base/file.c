@@ -54,10 +54,20 @@ void vlp_map_close(vlp_map *map) {
 
 /* ---- Reading a stream ---------------------------------------------------------------------------- */
 
+/* Decompression is driven here and not through gzread: zlib 1.2.13's forgets that a file was cut short
+ * when the caller's buffer is full just as the compressed bytes run out. */
+enum { SOURCE_BUFFER = 1 << 18 };
+
 struct vlp_source {
     char *name;
-    gzFile file; /* zlib passes on what is not gzip as it is; NULL for memory */
-    const char *data;
+    int file;             /* -1: memory */
+    unsigned char *input; /* (capacity), of which stream.next_in is still to be used */
+    size_t capacity;
+    z_stream stream;
+    bool compressed;
+    bool inside;      /* a member of the gzip file, which has to end */
+    bool ended;       /* the file has no more bytes */
+    const char *data; /* (size), of which `position` are read; memory only */
     size_t size, position;
 };
 
@@ -69,7 +79,53 @@ static vlp_status source_new(vlp_source **out, const char *name) {
         vlp_free(source);
         return vlp_fail_memory("a file name");
     }
+    source->file = -1;
     *out = source;
+    return VLP_OK;
+}
+
+/* Reads from the file until `buffer` is full or the file ends. */
+static vlp_status read_file(vlp_source *source, void *buffer, size_t size, size_t *got) {
+    for (*got = 0; *got < size && !source->ended;) {
+        ssize_t count = read(source->file, (char *)buffer + *got, size - *got);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return vlp_fail_io("read", source->name, errno);
+        source->ended = count == 0;
+        *got += (size_t)count;
+    }
+    return VLP_OK;
+}
+
+/* Fills up the input behind what is left of it. */
+static vlp_status refill(vlp_source *source) {
+    size_t left = source->stream.avail_in, got;
+    if (left > 0) memmove(source->input, source->stream.next_in, left);
+    VLP_TRY(read_file(source, source->input + left, source->capacity - left, &got));
+    source->stream.next_in = source->input;
+    source->stream.avail_in = (unsigned)(left + got);
+    return VLP_OK;
+}
+
+static bool at_member(const vlp_source *source) {
+    const z_stream *stream = &source->stream;
+    return stream->avail_in >= 2 && stream->next_in[0] == 0x1f && stream->next_in[1] == 0x8b;
+}
+
+static void *inflate_allocate(void *opaque, unsigned count, unsigned size) {
+    (void)opaque;
+    return vlp_alloc(count, size);
+}
+
+static void inflate_release(void *opaque, void *memory) {
+    (void)opaque;
+    vlp_free(memory);
+}
+
+static vlp_status begin_inflating(vlp_source *source) {
+    source->stream.zalloc = inflate_allocate;
+    source->stream.zfree = inflate_release;
+    if (inflateInit2(&source->stream, 15 + 16) != Z_OK) return vlp_fail_memory("decompression");
+    source->compressed = source->inside = true;
     return VLP_OK;
 }
 
@@ -78,26 +134,24 @@ vlp_status vlp_source_open(vlp_source **out, const char *path) {
     vlp_source *source = NULL;
     VLP_TRY(source_new(&source, path));
     vlp_status status = VLP_OK;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat info;
-    if (file < 0) {
+    source->file = open(path, O_RDONLY | O_CLOEXEC);
+    if (source->file < 0) {
         status = vlp_fail_io("open", path, errno);
         goto out;
     }
-    if (fstat(file, &info) == 0 && S_ISDIR(info.st_mode)) {
-        status = vlp_fail_io("read", path, EISDIR);
-        goto out;
-    }
-    source->file = gzdopen(file, "rb");
-    if (!source->file) {
+    source->capacity = SOURCE_BUFFER;
+    struct stat info; /* a small file needs no large buffer, and most files of a folder are small */
+    if (fstat(source->file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size < SOURCE_BUFFER)
+        source->capacity = (size_t)info.st_size + 2;
+    source->input = vlp_alloc(source->capacity, 1);
+    if (!source->input) {
         status = vlp_fail_memory("a file buffer");
         goto out;
     }
-    file = -1; /* the gzFile closes it now */
-    gzbuffer(source->file, 1 << 18);
+    VLP_CHECK(refill(source));
+    if (at_member(source)) VLP_CHECK(begin_inflating(source));
 out:
     if (status != VLP_OK) {
-        if (file >= 0) close(file);
         vlp_source_free(source);
         return status;
     }
@@ -113,23 +167,51 @@ vlp_status vlp_source_open_memory(vlp_source **out, const char *name, const void
     return VLP_OK;
 }
 
-static vlp_status source_failure(const vlp_source *source) {
-    int code = Z_OK;
-    const char *text = gzerror(source->file, &code);
-    if (code == Z_ERRNO) return vlp_fail_io("read", source->name, errno);
+static vlp_status read_plain(vlp_source *source, void *buffer, size_t size, size_t *got) {
+    size_t taken = source->stream.avail_in < size ? source->stream.avail_in : size;
+    memcpy(buffer, source->stream.next_in, taken);
+    source->stream.next_in += taken;
+    source->stream.avail_in -= (unsigned)taken;
+    VLP_TRY(read_file(source, (char *)buffer + taken, size - taken, got));
+    *got += taken;
+    return VLP_OK;
+}
+
+/* Inflates what fits; *got == 0 at the end. */
+static vlp_status inflate_some(vlp_source *source, void *buffer, size_t size, size_t *got) {
+    z_stream *stream = &source->stream;
+    if (stream->avail_in < 2 && !source->ended) VLP_TRY(refill(source));
+    if (!source->inside) {
+        if (!at_member(source)) { /* what is behind the last member is padding */
+            stream->avail_in = 0;
+            source->ended = true;
+            return VLP_OK;
+        }
+        inflateReset(stream);
+        source->inside = true;
+    }
+    stream->next_out = buffer;
+    stream->avail_out = size < 1u << 30 ? (unsigned)size : 1u << 30;
+    unsigned room = stream->avail_out;
+    int code = inflate(stream, Z_NO_FLUSH);
+    *got = room - stream->avail_out;
+    source->inside = code != Z_STREAM_END;
+    if (code == Z_OK || code == Z_STREAM_END) return VLP_OK;
+    if (code == Z_MEM_ERROR) return vlp_fail_memory("decompression");
     if (code == Z_BUF_ERROR)
         return vlp_fail(VLP_ERROR_FORMAT, "%s: the gzip data ends too early; the file is cut short",
                         source->name);
-    if (code == Z_MEM_ERROR) return vlp_fail_memory("decompression");
-    /* zlib puts the name of the file (here a descriptor number) before its text. */
-    const char *cause = strrchr(text, ':');
     return vlp_fail(VLP_ERROR_FORMAT, "%s: damaged gzip data (%s)", source->name,
-                    cause ? cause + 2 : text);
+                    stream->msg ? stream->msg : "unknown cause");
+}
+
+static bool has_more(const vlp_source *source) {
+    return source->inside || source->stream.avail_in > 0 || !source->ended;
 }
 
 vlp_status vlp_source_read(vlp_source *source, void *buffer, size_t size, size_t *got) {
     *got = 0;
-    if (!source->file) {
+    if (source->file < 0) {
         size_t left = source->size - source->position;
         size_t take = size < left ? size : left;
         if (take > 0) memcpy(buffer, source->data + source->position, take);
@@ -137,19 +219,11 @@ vlp_status vlp_source_read(vlp_source *source, void *buffer, size_t size, size_t
         *got = take;
         return VLP_OK;
     }
-    while (*got < size) {
-        size_t want = size - *got;
-        if (want > (1u << 30)) want = 1u << 30;
-        int count = gzread(source->file, (char *)buffer + *got, (unsigned)want);
-        if (count < 0) return source_failure(source);
-        if (count == 0) {
-            int code = Z_OK;
-            gzerror(source->file, &code);
-            /* Z_BUF_ERROR at the end of the file: the compressed stream was not complete. */
-            if (code != Z_OK && code != Z_STREAM_END) return source_failure(source);
-            break;
-        }
-        *got += (size_t)count;
+    if (!source->compressed) return read_plain(source, buffer, size, got);
+    while (*got < size && has_more(source)) {
+        size_t count = 0;
+        VLP_TRY(inflate_some(source, (char *)buffer + *got, size - *got, &count));
+        *got += count;
     }
     return VLP_OK;
 }
@@ -160,7 +234,9 @@ const char *vlp_source_name(const vlp_source *source) {
 
 void vlp_source_free(vlp_source *source) {
     if (!source) return;
-    if (source->file) gzclose_r(source->file);
+    if (source->compressed) inflateEnd(&source->stream);
+    if (source->file >= 0) close(source->file);
+    vlp_free(source->input);
     vlp_free(source->name);
     vlp_free(source);
 }

@@ -9,7 +9,18 @@
 
 /* Streams keep independent uses of one seed apart. A new use takes a new number, old ones keep theirs.
  */
-enum vlp_stream { VLP_STREAM_SPLIT = 1, VLP_STREAM_FAMILY = 2, VLP_STREAM_TEST = 1000 };
+enum vlp_stream {
+    VLP_STREAM_SPLIT = 1,
+    VLP_STREAM_FAMILY = 2,
+    VLP_STREAM_NEGATIVES = 3,
+    VLP_STREAM_ORDER = 4,    /* of queries in a pass */
+    VLP_STREAM_ENTITIES = 5, /* initial values */
+    VLP_STREAM_RELATIONS = 6,
+    VLP_STREAM_HEAD = 7,
+    VLP_STREAM_CANDIDATES = 8, /* of a sampled softmax */
+    VLP_STREAM_BOOTSTRAP = 20,
+    VLP_STREAM_TEST = 1000
+};
 
 typedef struct vlp_random4 {
     uint32_t v[4];

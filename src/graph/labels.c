@@ -8,6 +8,7 @@ struct vlp_labels {
     char *text; /* the file, fields terminated in place */
     int64_t size, capacity;
     int64_t *label, *description; /* (entities) offsets into text, -1: none */
+    uint8_t *met;                 /* (entities) a line had this name */
     int32_t entities;
     int64_t count;
 };
@@ -49,7 +50,8 @@ static const char *take_line(vlp_labels *labels, char *line, char *stop,
     if (has_control(label) || (description && has_control(description)))
         return "a control character in a label";
     int32_t entity = vlp_dictionary_find(entities, line, name_length);
-    if (entity < 0 || labels->label[entity] >= 0) return NULL;
+    if (entity < 0 || labels->met[entity]) return NULL;
+    labels->met[entity] = 1;
     if (*label) {
         labels->label[entity] = label - labels->text;
         labels->count++;
@@ -82,7 +84,8 @@ vlp_status vlp_labels_read(vlp_labels **out, vlp_source *source, const vlp_dicti
     size_t bytes = (size_t)labels->entities * sizeof *labels->label;
     labels->label = vlp_alloc(bytes, 1);
     labels->description = vlp_alloc(bytes, 1);
-    if (!labels->label || !labels->description) {
+    labels->met = vlp_alloc_zero((size_t)labels->entities, 1);
+    if (!labels->label || !labels->description || !labels->met) {
         status = vlp_fail_memory("labels");
         goto out;
     }
@@ -90,6 +93,8 @@ vlp_status vlp_labels_read(vlp_labels **out, vlp_source *source, const vlp_dicti
     memset(labels->description, 0xff, bytes);
     VLP_CHECK(read_all(labels, source));
     VLP_CHECK(parse(labels, vlp_source_name(source), entities));
+    vlp_free(labels->met);
+    labels->met = NULL;
 out:
     if (status != VLP_OK) {
         vlp_labels_free(labels);
@@ -104,6 +109,7 @@ void vlp_labels_free(vlp_labels *labels) {
     vlp_free(labels->text);
     vlp_free(labels->label);
     vlp_free(labels->description);
+    vlp_free(labels->met);
     vlp_free(labels);
 }
 

@@ -9,7 +9,6 @@ const vlp_table_options vlp_tsv_layout = {1, {1, 2, 3}, '\t', false};
 /* What is wrong with a name, or NULL. */
 static const char *name_fault(const char *text, size_t length) {
     if (length == 0) return "an empty name";
-    if (length > UINT32_MAX) return "a name of over 4 GiB";
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return "a control character in a name";
     return NULL;
