@@ -51,6 +51,7 @@ static inline int64_t vlp_shells_stride(int32_t nodes) {
     return ((int64_t)nodes + 1) / 2;
 }
 
+/* limit: 1 to 14. */
 vlp_status vlp_shells_new(vlp_shells **out, const vlp_skeleton *skeleton, int32_t limit,
                           int64_t memory_budget, int32_t threads, const vlp_observer *observer);
 void vlp_shells_free(vlp_shells *shells);

@@ -115,12 +115,13 @@ static int cut_pieces(vlp_piece *pieces, int count, const char *text, size_t siz
 
 /* Looks up the names of a piece among those known before its block. */
 static void look_up(vlp_piece *piece, const vlp_read_sink *sink) {
+    int64_t count = piece->span_count / 3;
+    if (count == 0) return; /* remarks only */
     if (vlp_grow(&piece->ids, &piece->id_capacity, piece->span_capacity, sizeof *piece->ids,
                  "parsed lines") != VLP_OK) {
         vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "%s", vlp_error_message());
         return;
     }
-    int64_t count = piece->span_count / 3;
     vlp_dictionary_find_many(sink->relations, piece->ids + 1, 3, piece->spans + 1, 3, count);
     vlp_dictionary_find_many(sink->entities, piece->ids, 3, piece->spans, 3, count);
     vlp_dictionary_find_many(sink->entities, piece->ids + 2, 3, piece->spans + 2, 3, count);

@@ -250,7 +250,7 @@ static vlp_status run(const job *work, finder *finders, int threads, const vlp_o
         int64_t now;
 #pragma omp atomic capture
         now = done += row[entity + 1] - row[entity];
-        if (thread == 0 && entity % 64 == 0) {
+        if (thread == 0) {
             vlp_progress(observer, "references", now, total);
             if (vlp_stopped(observer)) {
 #pragma omp atomic write

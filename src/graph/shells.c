@@ -172,7 +172,7 @@ static int compare_ids(const void *left, const void *right) {
 /* Whole shells around `entity` while they fit `most` members (the first always does); the number of
  * shells. queue[0] is the entity itself, level_end[d] the end of shell d. */
 static int32_t near_shells(near_search *search, const vlp_skeleton *skeleton, int32_t entity,
-                           int32_t limit, int64_t most) {
+                           int32_t limit, int64_t most, bool sorted) {
     int32_t filled = 1;
     search->mark[entity] = entity + 1;
     search->queue[0] = entity;
@@ -189,7 +189,8 @@ static int32_t near_shells(near_search *search, const vlp_skeleton *skeleton, in
             if (d > 1 && filled - 1 > most) return d - 1;
         }
         start = search->level_end[d - 1];
-        qsort(search->queue + start, (size_t)(filled - start), sizeof *search->queue, compare_ids);
+        if (sorted)
+            qsort(search->queue + start, (size_t)(filled - start), sizeof *search->queue, compare_ids);
         search->level_end[d] = filled;
     }
     return limit;
@@ -211,7 +212,7 @@ static bool near_pass(vlp_shells *shells, const vlp_skeleton *skeleton, near_sea
         stop = stopped;
         if (stop) continue;
         near_search *search = &searches[thread];
-        int32_t depth = near_shells(search, skeleton, entity, shells->limit, most);
+        int32_t depth = near_shells(search, skeleton, entity, shells->limit, most, pass == 1);
         int32_t total = search->level_end[depth] - 1;
         if (pass == 0) {
             shells->near[entity] = (uint8_t)depth;
