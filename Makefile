@@ -27,7 +27,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # ---- Settings ----
 # Packages are looked up only once they are installed: `deps` comes first.
-PACKAGES := serd-0 zlib libxxhash openblas inih
+PACKAGES := serd-0 zlib libxxhash openblas
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 OPTIMIZE ?= -O3 -g
 # No global fast-math: only what lets loops over expf and sqrtf become vectors.

@@ -76,6 +76,7 @@ static error_t parse_common(int key, char *value, struct argp_state *state) {
         return 0;
     case KEY_SEED:
         common->seed = (uint64_t)cli_integer(state, "--seed", value, 0, INT64_MAX);
+        common->seed_given = true;
         return 0;
     case KEY_THREADS:
         common->threads = (int32_t)cli_integer(state, "--threads", value, 1, 1024);

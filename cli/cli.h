@@ -13,6 +13,7 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 typedef struct cli_common {
     bool json, quiet;
     uint64_t seed;
+    bool seed_given;
     int32_t threads;
 } cli_common;
 

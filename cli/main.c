@@ -5,12 +5,15 @@
 #include "cli.h"
 #include "commands.h"
 
-static const cli_command commands[] = {{"data", "stats|audit|split|import|family ...",
-                                        "Look at, check, divide, import and generate data sets",
-                                        cmd_data},
-                                       {"refs", "DIR HEAD RELATION '?' | DIR '?' RELATION TAIL",
-                                        "The known triples a prediction would lean on", cmd_refs},
-                                       {0}};
+static const cli_command commands[] = {
+    {"data", "stats|audit|split|import|family ...",
+     "Look at, check, divide, import and generate data sets", cmd_data},
+    {"refs", "DIR HEAD RELATION '?' | DIR '?' RELATION TAIL",
+     "The known triples a prediction would lean on", cmd_refs},
+    {"train", "DIR -o RUN [--recipe FILE] [--set KEY=VALUE]...", "Learn from a data set", cmd_train},
+    {"eval", "RUN [--split valid|test] [--by LIST]", "Rank the answers of a split", cmd_eval},
+    {"export", "RUN --npy DIR", "Write a run's numbers as numpy arrays", cmd_export},
+    {0}};
 
 int main(int argc, char **argv) {
     /* A file larger than the limit is then a failed write with a message, not a silent end. */

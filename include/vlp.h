@@ -9,6 +9,8 @@
  *   4. Distances
  *   5. References: the known triples a prediction may copy from
  *   6. Auditing a data set
+ *   7. Training
+ *   8. Runs: evaluating and exporting what was trained
  *
  * Conventions
  *   - Functions that can fail return vlp_status and put what they make into their first argument.
@@ -313,6 +315,108 @@ typedef struct vlp_audit_options {
 VLP_API vlp_status vlp_audit_run(vlp_audit **out, const vlp_dataset *dataset,
                                  const vlp_audit_options *options);
 VLP_API void vlp_audit_free(vlp_audit *audit);
+
+/* ---- 7. Training ----------------------------------------------------------------------------- */
+
+/* Trains a model on a data set into a run folder: config.ini, model.safetensors, state.safetensors,
+ * entities.tsv, relations.tsv, metrics.jsonl, train.log. */
+typedef struct vlp_train_options {
+    int32_t version;
+    const char *recipe;          /* an INI file of settings, NULL: none */
+    const char *const *settings; /* "key=value" each; they win over the recipe */
+    int32_t setting_count;
+    const char *device; /* "auto", "cpu"; NULL: auto */
+    bool resume;        /* go on where the folder's last save stands; a run never saved is started */
+    const vlp_observer *observer;
+} vlp_train_options;
+#define VLP_TRAIN_OPTIONS_INIT                                                                          \
+    { 1, NULL, NULL, 0, NULL, false, NULL }
+
+typedef struct vlp_train_report {
+    int64_t steps;  /* done in all */
+    double seconds; /* of this call */
+    double steps_per_second;
+    double loss_horizontal, loss_vertical; /* of the last step */
+    double valid_mrr;                      /* the best; NaN without valid */
+} vlp_train_report;
+
+/* When the observer asks to stop, the state is saved and VLP_ERROR_STOPPED returned. */
+VLP_API vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
+                             const vlp_train_options *options);
+
+/* The settings there are, one after the other; NULL past the last. */
+typedef struct vlp_setting_info {
+    const char *name, *section, *fallback, *range, *help;
+} vlp_setting_info;
+VLP_API bool vlp_setting_describe(vlp_setting_info *out, int32_t index);
+
+/* ---- 8. Runs --------------------------------------------------------------------------------- */
+
+typedef struct vlp_run vlp_run;
+typedef struct vlp_run_options {
+    int32_t version;
+    const char *data;   /* the data set, where it has moved since training; NULL: where it was */
+    const char *device; /* as in vlp_train_options */
+    int32_t threads;
+    const vlp_observer *observer;
+} vlp_run_options;
+#define VLP_RUN_OPTIONS_INIT                                                                            \
+    { 1, NULL, NULL, 0, NULL }
+VLP_API vlp_status vlp_run_open(vlp_run **out, const char *folder, const vlp_run_options *options);
+VLP_API void vlp_run_free(vlp_run *run);
+VLP_API const vlp_dataset *vlp_run_dataset(const vlp_run *run);
+
+/* Ranks are realistic (ties share the mean of their places) unless said otherwise. */
+typedef struct vlp_metrics {
+    int64_t queries;
+    double mrr, mr, amri;
+    double hits1, hits3, hits10; /* rank <= k */
+} vlp_metrics;
+
+/* The metrics of the queries that share a value: a relation, a side, a mapping, a distance. */
+typedef struct vlp_group {
+    int32_t value;
+    vlp_metrics metrics;
+} vlp_group;
+typedef struct vlp_groups {
+    vlp_group *items;
+    int64_t count;
+} vlp_groups;
+
+typedef struct vlp_interval {
+    double low, middle, high;
+} vlp_interval;
+
+typedef struct vlp_evaluation {
+    vlp_split split;
+    int64_t queries;
+    double lambda;                /* f = f_c + lambda f_g */
+    bool horizontal_only;         /* f = f_g: valid liked it best, or the run has no head */
+    vlp_metrics both, head, tail; /* of f; head: the heads were asked for */
+    vlp_metrics optimistic, pessimistic;
+    vlp_metrics horizontal, vertical; /* f_g alone, f_c alone (no queries without a head) */
+    vlp_metrics frequency, vote;      /* trivial baselines: the relation's most frequent answers; the
+                                         answers of the references */
+    double macro_mrr;                 /* mean over relations */
+    vlp_interval interval;            /* of the MRR, 95% */
+    vlp_groups by_relation, by_side, by_mapping, by_distance;
+} vlp_evaluation;
+
+typedef struct vlp_evaluation_options {
+    int32_t version;
+    vlp_split split;
+    unsigned filter; /* bits 1 << split of the answers that are filtered; 0: train and valid, and test
+                        too when test is ranked */
+    const vlp_observer *observer;
+} vlp_evaluation_options;
+#define VLP_EVALUATION_OPTIONS_INIT                                                                     \
+    { 1, VLP_TEST, 0, NULL }
+VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
+                                    const vlp_evaluation_options *options);
+VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
+
+/* Writes entities.npy, relations.npy and the aggregator's arrays into a new folder. */
+VLP_API vlp_status vlp_run_export(const vlp_run *run, const char *folder);
 
 #ifdef __cplusplus
 }

@@ -550,7 +550,7 @@ vlp_status vlp_family_generate(vlp_import_report *out, const char *folder,
     VLP_CHECK(record(&w));
     VLP_CHECK(write_world(&report, staging, &w));
     VLP_CHECK(vlp_staging_commit(&staging));
-    *out = report;
+    if (out) *out = report;
 out:
     world_free(&w);
     vlp_staging_free(staging);

@@ -292,7 +292,7 @@ vlp_status vlp_import_wordnet(vlp_import_report *out, const char *source, const 
     VLP_CHECK(vlp_staging_commit(&staging));
     report.duplicates = selection.duplicates;
     report.skipped = selection.skipped;
-    *out = report;
+    if (out) *out = report;
 out:
     for (int i = 0; i < VLP_SPLITS; i++) vlp_triple_list_free(&splits[i]);
     naming_free(&naming);

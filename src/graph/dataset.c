@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "base/text.h"
 #include "graph/reference.h"
 
@@ -333,4 +336,21 @@ vlp_status vlp_dataset_describe(vlp_dataset_stats *out, const vlp_dataset *datas
     vlp_free(met);
     *out = stats;
     return VLP_OK;
+}
+
+void vlp_dataset_checksum(char out[33], const vlp_dataset *dataset) {
+    XXH3_state_t state;
+    XXH3_128bits_reset(&state);
+    const vlp_dictionary *names[2] = {dataset->entities, dataset->relations};
+    for (int kind = 0; kind < 2; kind++)
+        for (int32_t i = 0; i < vlp_dictionary_size(names[kind]); i++)
+            XXH3_128bits_update(&state, vlp_dictionary_name(names[kind], i),
+                                vlp_dictionary_name_length(names[kind], i) + 1);
+    for (int split = 0; split < VLP_SPLITS; split++) {
+        XXH3_128bits_update(&state, &dataset->splits[split].count, sizeof dataset->splits[split].count);
+        XXH3_128bits_update(&state, dataset->splits[split].items,
+                            (size_t)dataset->splits[split].count * sizeof(vlp_triple));
+    }
+    XXH128_hash_t hash = XXH3_128bits_digest(&state);
+    snprintf(out, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 }

@@ -21,4 +21,7 @@ struct vlp_dataset {
 
 extern const char *const vlp_split_names[VLP_SPLITS];
 
+/* 32 hex digits over all names and triples, in their order. */
+void vlp_dataset_checksum(char out[33], const vlp_dataset *dataset);
+
 #endif

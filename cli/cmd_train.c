@@ -1,0 +1,155 @@
+/* vlp train: a model from a data set. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "commands.h"
+#include "json.h"
+
+enum {
+    MOST_SETTINGS = 128,
+    KEY_RECIPE = 1,
+    KEY_MODEL,
+    KEY_DIM,
+    KEY_SET,
+    KEY_DEVICE,
+    KEY_RESUME,
+    KEY_SETTINGS
+};
+
+typedef struct chosen_options {
+    vlp_train_options train;
+    const char *output;
+    char *settings[MOST_SETTINGS]; /* "key=value", owned */
+    int32_t count;
+} chosen_options;
+
+static const struct argp_option options[] = {
+    {"output", 'o', "RUN", 0, "The run's folder (needed)", 0},
+    {"recipe", KEY_RECIPE, "FILE", 0, "Settings from an INI file", 0},
+    {"model", KEY_MODEL, "NAME", 0, "rescal, transe, transr, distmult, complex or rotate", 0},
+    {"dim", KEY_DIM, "N", 0, "Size of an embedding", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "Any setting; wins over the recipe", 0},
+    {"device", KEY_DEVICE, "NAME", 0, "auto or cpu", 0},
+    {"resume", KEY_RESUME, NULL, 0, "Go on with a run where its last save stands", 0},
+    {"settings", KEY_SETTINGS, NULL, 0, "List every setting, and stop", 0},
+    {0}};
+
+static void add_setting(chosen_options *chosen, struct argp_state *state, const char *key,
+                        const char *value) {
+    if (chosen->count == MOST_SETTINGS) argp_error(state, "more than %d settings", MOST_SETTINGS);
+    size_t size = strlen(key) + strlen(value) + 2;
+    char *text = malloc(size);
+    if (!text) argp_failure(state, EXIT_FAILED, 0, "out of memory");
+    snprintf(text, size, "%s%s%s", key, *key ? "=" : "", value);
+    chosen->settings[chosen->count++] = text;
+}
+
+static void list_settings(void) {
+    vlp_setting_info info;
+    const char *section = "";
+    for (int32_t i = 0; vlp_setting_describe(&info, i); i++) {
+        if (strcmp(section, info.section) != 0) printf("%s[%s]\n", i ? "\n" : "", info.section);
+        section = info.section;
+        printf("%-20s %-18s %s (%s)\n", info.name, info.fallback, info.help, info.range);
+    }
+    exit(cli_finish());
+}
+
+static error_t parse(int key, char *value, struct argp_state *state, void *own) {
+    chosen_options *chosen = own;
+    switch (key) {
+    case 'o':
+        chosen->output = value;
+        return 0;
+    case KEY_RECIPE:
+        chosen->train.recipe = value;
+        return 0;
+    case KEY_MODEL:
+        add_setting(chosen, state, "model", value);
+        return 0;
+    case KEY_DIM:
+        add_setting(chosen, state, "dim", value);
+        return 0;
+    case KEY_SET:
+        if (!strchr(value, '=')) argp_error(state, "--set takes KEY=VALUE, not '%s'", value);
+        add_setting(chosen, state, "", value);
+        return 0;
+    case KEY_DEVICE:
+        chosen->train.device = value;
+        return 0;
+    case KEY_RESUME:
+        chosen->train.resume = true;
+        return 0;
+    case KEY_SETTINGS:
+        list_settings();
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void print_report(const cli_common *common, const char *run, const vlp_train_report *report) {
+    if (common->json) {
+        json_out json = json_start(stdout);
+        json_object(&json, NULL);
+        json_string(&json, "run", run);
+        json_integer(&json, "steps", report->steps);
+        json_number(&json, "seconds", report->seconds);
+        json_number(&json, "steps_per_s", report->steps_per_second);
+        json_number(&json, "loss_horizontal", report->loss_horizontal);
+        json_number(&json, "loss_vertical", report->loss_vertical);
+        json_number(&json, "valid_mrr", report->valid_mrr);
+        json_end_object(&json);
+        putchar('\n');
+        return;
+    }
+    printf("%s: %s steps in %.1f s (%.1f a second)", run, cli_count(report->steps), report->seconds,
+           report->steps_per_second);
+    if (isfinite(report->valid_mrr)) printf(", valid MRR %.4f", report->valid_mrr);
+    putchar('\n');
+}
+
+int cmd_train(int argc, char **argv) {
+    static const cli_syntax syntax = {
+        "vlp train",
+        "DIR -o RUN",
+        "Train a model on a data set; the run's folder holds its weights, settings and metrics.\v"
+        "Interrupting saves and stops; --resume goes on as if nothing had happened. `vlp train "
+        "--settings` "
+        "lists every setting with its default.",
+        options,
+        parse,
+        1,
+        1};
+    chosen_options chosen = {.train = VLP_TRAIN_OPTIONS_INIT};
+    cli_line line = {.own = &chosen};
+    cli_parse(&line, &syntax, argc, argv);
+    if (!chosen.output) {
+        fprintf(stderr, "vlp train: -o RUN names the folder to train into; it is needed\n");
+        return EXIT_USAGE;
+    }
+    char seed[40], threads[40];
+    snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)line.common.seed);
+    snprintf(threads, sizeof threads, "threads=%d", line.common.threads);
+    const char *all[MOST_SETTINGS + 2];
+    int32_t count = 0;
+    if (line.common.seed_given) all[count++] = seed;
+    if (line.common.threads > 0) all[count++] = threads;
+    for (int32_t i = 0; i < chosen.count; i++) all[count++] = chosen.settings[i];
+    chosen.train.settings = all;
+    chosen.train.setting_count = count;
+    chosen.train.observer = cli_observer(&line.common);
+    vlp_train_report report;
+    int code = EXIT_FAILED;
+    if (vlp_train(&report, line.arguments[0], chosen.output, &chosen.train) != VLP_OK) {
+        code = cli_fail();
+    } else {
+        cli_observer_end();
+        print_report(&line.common, chosen.output, &report);
+        code = cli_finish();
+    }
+    for (int32_t i = 0; i < chosen.count; i++) free(chosen.settings[i]);
+    return code;
+}

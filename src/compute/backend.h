@@ -1,0 +1,208 @@
+/* The operations that training, evaluation and prediction are made of. A backend is a table of them over
+ * memory of its own; trainer and evaluator are written once over the table. Pointers to arrays are the
+ * backend's (host memory for the CPU); only `upload` and `download` cross over.
+ *
+ * Matrices are row-major. Sums are made in an order that depends on shapes and the number of threads
+ * only, so that the same work gives the same bits. */
+#ifndef VLP_COMPUTE_BACKEND_H
+#define VLP_COMPUTE_BACKEND_H
+
+#include "base/base.h"
+#include "compute/form.h"
+
+typedef struct vlp_compute vlp_compute; /* a backend's state: threads, working memory */
+
+/* A batch of queries with the entities each is compared to. */
+typedef struct vlp_pairs {
+    int32_t batch, width;
+    const int32_t *entities; /* (batch, width); the first of a row is the answer; -1: nothing there */
+} vlp_pairs;
+
+/* Where a sampler finds who is how far from whom: see vlp_shells in graph/distance.h. */
+typedef struct vlp_shell_view {
+    int32_t nodes, limit;
+    const uint8_t *matrix; /* (nodes, stride) half-bytes, or NULL */
+    int64_t stride;
+    const int32_t *counts; /* (nodes, limit + 1) */
+    const uint8_t *near;
+    const int64_t *near_offset;
+    const int32_t *near_member;
+} vlp_shell_view;
+
+typedef struct vlp_sample_options {
+    const vlp_shell_view *shells; /* NULL: uniform */
+    float alpha0;
+    int32_t entities;
+    int32_t count; /* negatives a query */
+    uint64_t seed, step;
+} vlp_sample_options;
+
+/* An optimizer's step over one table. */
+typedef struct vlp_update {
+    int32_t kind; /* 0 Adam, 1 Adagrad */
+    float rate, beta1, beta2, epsilon;
+    float correction1, correction2; /* 1 - beta^t */
+    float scale;                    /* the gradient is multiplied by it first (clipping) */
+} vlp_update;
+
+/* A way to join the two scores: f = vertical * f_c + horizontal * f_g. */
+typedef struct vlp_mixture {
+    float vertical, horizontal;
+} vlp_mixture;
+
+typedef struct vlp_backend {
+    const char *name;
+    vlp_status (*open)(vlp_compute **out, int32_t threads);
+    void (*close)(vlp_compute *compute);
+
+    /* ---- memory ---- */
+    void *(*allocate)(vlp_compute *compute, size_t bytes); /* zeros; NULL when there is not enough */
+    void (*release)(vlp_compute *compute, void *memory);
+    void (*upload)(vlp_compute *compute, void *to, const void *from, size_t bytes);
+    void (*download)(vlp_compute *compute, void *to, const void *from, size_t bytes);
+    void (*zero)(vlp_compute *compute, void *memory, size_t bytes);
+    void (*fill_bytes)(vlp_compute *compute, void *memory, int value, size_t bytes);
+
+    /* ---- products and rows ---- */
+    /* c = alpha op(a) op(b) + beta c; op(a) is (m, k), op(b) (k, n), c (m, n). */
+    void (*product)(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                    int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                    float beta, float *c, int64_t ldc);
+    /* out (count, width): row ids[i] of the table, zeros where it is -1. */
+    void (*gather)(vlp_compute *compute, float *out, const float *table, const int32_t *ids,
+                   int64_t count, int32_t width);
+    /* out (count, width): the mean of the rows ids[i * most .. + counts[i]), zeros for none. */
+    void (*gather_mean)(vlp_compute *compute, float *out, const float *table, const int32_t *ids,
+                        const int32_t *counts, int64_t count, int32_t most, int32_t width);
+    /* table[ids[i]] += weights[i] rows[i]; weights NULL: 1; touched[id] = 1 (NULL: not wanted). */
+    vlp_status (*scatter_add)(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
+                              const float *weights, const int32_t *ids, int64_t count,
+                              int32_t rows_of_table, int32_t width);
+    /* The transpose of gather_mean: table[ids[i * most + j]] += weight / counts[i] * rows[i], j <
+     * counts[i]. */
+    vlp_status (*scatter_mean)(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
+                               float weight, const int32_t *ids, const int32_t *counts, int64_t count,
+                               int32_t most, int32_t rows_of_table, int32_t width);
+    /* x += y. */
+    void (*add)(vlp_compute *compute, float *x, const float *y, int64_t count);
+    /* grad += a - t <a, t> / |t|^2, row by row: what a cosine with the rows t passes on of a. */
+    void (*project_add)(vlp_compute *compute, float *grad, const float *a, const float *t,
+                        const float *inverse_norms, int64_t rows, int32_t width);
+    /* One over the norms of the rows of a table, 0 for a row of zeros. */
+    void (*inverse_norms)(vlp_compute *compute, float *out, const float *table, int64_t rows,
+                          int32_t width);
+
+    /* ---- queries ---- */
+    /* q (count, query_width) from heads (count, entity_width); `linear` leaves the bias b_r out. */
+    void (*query)(vlp_compute *compute, const vlp_form *form, float *q, const float *heads,
+                  const int32_t *relations, const float *relation_table, int64_t count, bool linear);
+    /* From dq: heads_grad (count, entity_width) +=, relation_grad (relations, relation_width) +=. */
+    vlp_status (*query_backward)(vlp_compute *compute, const vlp_form *form, float *heads_grad,
+                                 float *relation_grad, const float *q_grad, const float *heads,
+                                 const int32_t *relations, const float *relation_table,
+                                 int32_t relation_count, int64_t count, bool linear);
+    /* v (count, relation_width): the relation's row enters the score of (h, t) as <row, v>. Dot models
+     * only. */
+    void (*relation_query)(vlp_compute *compute, const vlp_form *form, float *v, const float *heads,
+                           const float *answers, int64_t count);
+    /* From dv: heads_grad +=, answers_grad += (count, entity_width). */
+    void (*relation_query_backward)(vlp_compute *compute, const vlp_form *form, float *heads_grad,
+                                    float *answers_grad, const float *v_grad, const float *heads,
+                                    const float *answers, int64_t count);
+    /* k (count, query_width) from answers, where form moves them; a copy otherwise. */
+    void (*answer)(vlp_compute *compute, const vlp_form *form, float *k, const float *answers,
+                   const int32_t *relations, const float *relation_table, int64_t count);
+    vlp_status (*answer_backward)(vlp_compute *compute, const vlp_form *form, float *answers_grad,
+                                  float *relation_grad, const float *k_grad, const float *answers,
+                                  const int32_t *relations, const float *relation_table,
+                                  int32_t relation_count, int64_t count);
+
+    /* ---- pairs ---- */
+    /* scores (batch, width) of every pair; -inf where there is none. */
+    vlp_status (*pair_scores)(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                              const int32_t *relations, const float *relation_table,
+                              const float *entity_table, int32_t entities, const vlp_pairs *pairs);
+    /* From d scores: q_grad (batch, query_width) =, entity_grad +=, relation_grad += (moved answers
+     * only), touched as in scatter_add. */
+    vlp_status (*pair_backward)(vlp_compute *compute, const vlp_form *form, float *q_grad,
+                                float *entity_grad, uint8_t *touched, float *relation_grad,
+                                const float *scores_grad, const float *q, const int32_t *relations,
+                                const float *relation_table, int32_t relation_count,
+                                const float *entity_table, int32_t entities, const vlp_pairs *pairs);
+    /* The paper's L2 over scores (batch, width), the first of a row the positive: scores become their
+     * gradients; row_loss[i] = weights[i] (positive + negative) / 2. weights sum to 1. */
+    void (*negative_loss)(vlp_compute *compute, const vlp_weight_form *form, float *scores,
+                          float *row_loss, const float *weights, int32_t batch, int32_t width);
+    /* negatives (batch, width - 1 behind the answer) by p0, without replacement, the known answers of
+     * each query (known_offset, known) left out. entities (batch, width): the first of a row is kept. */
+    vlp_status (*sample)(vlp_compute *compute, int32_t *entities, const int32_t *heads, int32_t batch,
+                         const int64_t *known_offset, const int32_t *known,
+                         const vlp_sample_options *options);
+
+    /* ---- all entities ---- */
+    /* scores (count, entities) of queries with every row of a table. */
+    vlp_status (*all_scores)(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                             const int32_t *relations, const float *relation_table,
+                             const float *entity_table, int32_t entities, int64_t count);
+    /* Softmax cross-entropy. logits (count, columns) are scaled by temperature * column_scale[j] (NULL:
+     * 1), and become the gradients of the unscaled logits; row_loss[i] = weights[i] * cross-entropy of
+     * column answers[i]. */
+    void (*softmax_loss)(vlp_compute *compute, float *logits, float *row_loss, const int32_t *answers,
+                         const float *weights, const float *column_scale, const float *column_offset,
+                         float temperature, int64_t count, int64_t columns);
+    /* x = tanh(x + bias), and its backward: grad *= 1 - y^2. */
+    void (*tanh_rows)(vlp_compute *compute, float *x, const float *bias, int64_t rows, int32_t width);
+    void (*tanh_backward)(vlp_compute *compute, float *grad, const float *y, int64_t rows,
+                          int32_t width);
+    /* Rows to length one, the lengths kept; and backward: grad of the rows before, from that after. */
+    void (*normalize)(vlp_compute *compute, float *rows_inout, float *norms, int64_t rows,
+                      int32_t width);
+    void (*normalize_backward)(vlp_compute *compute, float *grad, const float *normal,
+                               const float *norms, int64_t rows, int32_t width);
+    /* x[i] += bias where counts[i] > 0 (NULL: everywhere); rows of x stand `stride` apart. */
+    void (*add_bias)(vlp_compute *compute, float *x, const float *bias, const int32_t *counts,
+                     int64_t rows, int32_t width, int64_t stride);
+    /* bias_grad += sum of rows (of those with counts[i] > 0). */
+    void (*bias_backward)(vlp_compute *compute, float *bias_grad, const float *grad,
+                          const int32_t *counts, int64_t rows, int32_t width, int64_t stride);
+    /* out = left - right where counts[i] > 0, zeros elsewhere (NULL: everywhere); out may be either. */
+    void (*subtract)(vlp_compute *compute, float *out, const float *left, const float *right,
+                     const int32_t *counts, int64_t rows, int32_t width);
+    /* x[i][j] *= scale[j]. */
+    void (*scale_columns)(vlp_compute *compute, float *x, const float *scale, int64_t rows,
+                          int64_t columns);
+    /* Copies rows of `width` between arrays whose rows stand apart by their strides. */
+    void (*copy_columns)(vlp_compute *compute, float *to, int64_t to_stride, const float *from,
+                         int64_t from_stride, int64_t rows, int32_t width);
+    /* N3: *loss += weight * sum of |x|^3 over all numbers of the rows, of complex ones where `moduli`;
+     * grad
+     * += its gradient. */
+    void (*cube_loss)(vlp_compute *compute, float *grad, double *loss, const float *rows_in,
+                      float weight, int64_t rows, int32_t width, bool moduli);
+
+    /* ---- the optimizer ---- */
+    /* One step over rows of a table; grad is cleared. Rows with touched[i] == 0 are passed over when
+     * `lazy`; touched is cleared. first, second: moments (second alone for Adagrad). */
+    void (*update)(vlp_compute *compute, const vlp_update *update, float *table, float *grad,
+                   float *first, float *second, uint8_t *touched, bool lazy, int64_t rows,
+                   int32_t width);
+    /* The sum of squares of an array, and whether all of it is finite. */
+    double (*square_sum)(vlp_compute *compute, const float *values, int64_t count, bool *finite);
+
+    /* ---- ranks ---- */
+    /* For every query and mixture: candidates that score above the answer, and equal to it, the filtered
+     * ones (filter_offset, filtered; the answer itself is none of them) left out. above, equal: (count,
+     * mixtures). False when a score is not a number. vertical may be NULL. `only` (entities) marks the
+     * candidates that compete, NULL: all. */
+    bool (*rank)(vlp_compute *compute, int32_t *above, int32_t *equal, const float *vertical,
+                 const float *horizontal, const int32_t *answers, const int64_t *filter_offset,
+                 const int32_t *filtered, const uint8_t *only, const vlp_mixture *mixtures,
+                 int32_t mixture_count, int32_t entities, int64_t count);
+} vlp_backend;
+
+extern const vlp_backend vlp_cpu_backend;
+
+/* By name: "cpu", "auto". The error says what there is. */
+vlp_status vlp_backend_find(const vlp_backend **out, const char *name);
+
+#endif

@@ -1,0 +1,95 @@
+/* The CPU backend's inside. */
+#ifndef VLP_COMPUTE_CPU_CPU_H
+#define VLP_COMPUTE_CPU_CPU_H
+
+#include "base/simd.h"
+#include "compute/backend.h"
+
+/* Items sorted by the row they belong to: order[start[s] .. start[s + 1]) are the items of row row[s].
+ */
+typedef struct cpu_segments {
+    int32_t *order; /* (items) */
+    int32_t *row;   /* (segments) */
+    int64_t *start; /* (segments + 1) */
+    int64_t segments;
+    int64_t order_capacity, row_capacity, start_capacity;
+    int64_t *counts; /* (rows + 1) */
+    int64_t counts_capacity;
+} cpu_segments;
+
+struct vlp_compute {
+    int threads;
+    cpu_segments segments;
+    /* Which pairs the segments are of: the backward pass uses those of the forward pass again. */
+    const int32_t *segments_of;
+    float *scratch; /* grows as asked for */
+    int64_t scratch_capacity;
+    int32_t *marks; /* (threads, entities) of the sampler */
+    int64_t marks_capacity;
+};
+
+/* Sorts items 0 .. count - 1 by ids[i]; items with a negative id are left out. */
+vlp_status cpu_segments_make(cpu_segments *segments, const int32_t *ids, int64_t count, int32_t rows);
+void cpu_segments_free(cpu_segments *segments);
+
+/* At least `count` floats of working memory, contents undefined; NULL and a message when out of it. */
+float *cpu_scratch(vlp_compute *compute, int64_t count);
+
+/* The operations, one file a group. */
+void cpu_product(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const float *, int64_t,
+                 const float *, int64_t, float, float *, int64_t);
+void cpu_gather(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t);
+void cpu_gather_mean(vlp_compute *, float *, const float *, const int32_t *, const int32_t *, int64_t,
+                     int32_t, int32_t);
+vlp_status cpu_scatter_add(vlp_compute *, float *, uint8_t *, const float *, const float *,
+                           const int32_t *, int64_t, int32_t, int32_t);
+void cpu_inverse_norms(vlp_compute *, float *, const float *, int64_t, int32_t);
+void cpu_query(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,
+               int64_t, bool);
+vlp_status cpu_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
+                              const float *, const int32_t *, const float *, int32_t, int64_t, bool);
+void cpu_answer(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,
+                int64_t);
+vlp_status cpu_answer_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
+                               const float *, const int32_t *, const float *, int32_t, int64_t);
+vlp_status cpu_pair_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
+                           const float *, const float *, int32_t, const vlp_pairs *);
+vlp_status cpu_pair_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,
+                             const float *, const float *, const int32_t *, const float *, int32_t,
+                             const float *, int32_t, const vlp_pairs *);
+void cpu_negative_loss(vlp_compute *, const vlp_weight_form *, float *, float *, const float *, int32_t,
+                       int32_t);
+vlp_status cpu_sample(vlp_compute *, int32_t *, const int32_t *, int32_t, const int64_t *,
+                      const int32_t *, const vlp_sample_options *);
+vlp_status cpu_all_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
+                          const float *, const float *, int32_t, int64_t);
+void cpu_softmax_loss(vlp_compute *, float *, float *, const int32_t *, const float *, const float *,
+                      const float *, float, int64_t, int64_t);
+void cpu_tanh_rows(vlp_compute *, float *, const float *, int64_t, int32_t);
+void cpu_tanh_backward(vlp_compute *, float *, const float *, int64_t, int32_t);
+void cpu_normalize(vlp_compute *, float *, float *, int64_t, int32_t);
+void cpu_normalize_backward(vlp_compute *, float *, const float *, const float *, int64_t, int32_t);
+void cpu_add_bias(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t, int64_t);
+void cpu_bias_backward(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t,
+                       int64_t);
+void cpu_subtract(vlp_compute *, float *, const float *, const float *, const int32_t *, int64_t,
+                  int32_t);
+vlp_status cpu_scatter_mean(vlp_compute *, float *, uint8_t *, const float *, float, const int32_t *,
+                            const int32_t *, int64_t, int32_t, int32_t, int32_t);
+void cpu_add(vlp_compute *, float *, const float *, int64_t);
+void cpu_project_add(vlp_compute *, float *, const float *, const float *, const float *, int64_t,
+                     int32_t);
+void cpu_relation_query(vlp_compute *, const vlp_form *, float *, const float *, const float *, int64_t);
+void cpu_relation_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
+                                 const float *, const float *, int64_t);
+void cpu_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
+void cpu_copy_columns(vlp_compute *, float *, int64_t, const float *, int64_t, int64_t, int32_t);
+void cpu_cube_loss(vlp_compute *, float *, double *, const float *, float, int64_t, int32_t, bool);
+void cpu_update(vlp_compute *, const vlp_update *, float *, float *, float *, float *, uint8_t *, bool,
+                int64_t, int32_t);
+double cpu_square_sum(vlp_compute *, const float *, int64_t, bool *);
+bool cpu_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
+              const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t, int32_t,
+              int64_t);
+
+#endif

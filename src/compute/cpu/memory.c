@@ -1,0 +1,136 @@
+/* The CPU backend's table, its memory, and sorting by rows. */
+#include <string.h>
+
+#include "compute/cpu/cpu.h"
+
+static vlp_status cpu_open(vlp_compute **out, int32_t threads) {
+    *out = NULL;
+    vlp_compute *compute = vlp_alloc_zero(1, sizeof *compute);
+    if (!compute) return vlp_fail_memory("the CPU backend");
+    compute->threads = vlp_thread_count(threads);
+    *out = compute;
+    return VLP_OK;
+}
+
+static void cpu_close(vlp_compute *compute) {
+    if (!compute) return;
+    cpu_segments_free(&compute->segments);
+    vlp_free(compute->scratch);
+    vlp_free(compute->marks);
+    vlp_free(compute);
+}
+
+static void *cpu_allocate(vlp_compute *compute, size_t bytes) {
+    (void)compute;
+    return vlp_alloc_zero(bytes, 1);
+}
+
+static void cpu_release(vlp_compute *compute, void *memory) {
+    (void)compute;
+    vlp_free(memory);
+}
+
+static void cpu_copy(vlp_compute *compute, void *to, const void *from, size_t bytes) {
+    (void)compute;
+    if (bytes > 0) memcpy(to, from, bytes);
+}
+
+static void cpu_fill_bytes(vlp_compute *compute, void *memory, int value, size_t bytes) {
+    (void)compute;
+    if (bytes > 0) memset(memory, value, bytes);
+}
+
+static void cpu_zero(vlp_compute *compute, void *memory, size_t bytes) {
+    cpu_fill_bytes(compute, memory, 0, bytes);
+}
+
+const vlp_backend vlp_cpu_backend = {.name = "cpu",
+                                     .open = cpu_open,
+                                     .close = cpu_close,
+                                     .allocate = cpu_allocate,
+                                     .release = cpu_release,
+                                     .upload = cpu_copy,
+                                     .download = cpu_copy,
+                                     .zero = cpu_zero,
+                                     .fill_bytes = cpu_fill_bytes,
+                                     .product = cpu_product,
+                                     .gather = cpu_gather,
+                                     .gather_mean = cpu_gather_mean,
+                                     .scatter_add = cpu_scatter_add,
+                                     .inverse_norms = cpu_inverse_norms,
+                                     .query = cpu_query,
+                                     .query_backward = cpu_query_backward,
+                                     .answer = cpu_answer,
+                                     .answer_backward = cpu_answer_backward,
+                                     .pair_scores = cpu_pair_scores,
+                                     .pair_backward = cpu_pair_backward,
+                                     .negative_loss = cpu_negative_loss,
+                                     .sample = cpu_sample,
+                                     .all_scores = cpu_all_scores,
+                                     .softmax_loss = cpu_softmax_loss,
+                                     .tanh_rows = cpu_tanh_rows,
+                                     .tanh_backward = cpu_tanh_backward,
+                                     .normalize = cpu_normalize,
+                                     .normalize_backward = cpu_normalize_backward,
+                                     .add_bias = cpu_add_bias,
+                                     .bias_backward = cpu_bias_backward,
+                                     .subtract = cpu_subtract,
+                                     .scatter_mean = cpu_scatter_mean,
+                                     .add = cpu_add,
+                                     .project_add = cpu_project_add,
+                                     .relation_query = cpu_relation_query,
+                                     .relation_query_backward = cpu_relation_query_backward,
+                                     .scale_columns = cpu_scale_columns,
+                                     .copy_columns = cpu_copy_columns,
+                                     .cube_loss = cpu_cube_loss,
+                                     .update = cpu_update,
+                                     .square_sum = cpu_square_sum,
+                                     .rank = cpu_rank};
+
+float *cpu_scratch(vlp_compute *compute, int64_t count) {
+    if (count > compute->scratch_capacity) {
+        /* Nothing in it has to be kept. */
+        vlp_free(compute->scratch);
+        compute->scratch_capacity = 0;
+        compute->scratch = vlp_alloc((size_t)count, sizeof(float));
+        if (!compute->scratch) {
+            vlp_fail_memory("working memory");
+            return NULL;
+        }
+        compute->scratch_capacity = count;
+    }
+    return compute->scratch;
+}
+
+vlp_status cpu_segments_make(cpu_segments *segments, const int32_t *ids, int64_t count, int32_t rows) {
+    VLP_TRY(vlp_grow(&segments->order, &segments->order_capacity, count + 1, sizeof(int32_t), "pairs"));
+    VLP_TRY(vlp_grow(&segments->counts, &segments->counts_capacity, (int64_t)rows + 1, sizeof(int64_t),
+                     "pairs"));
+    int64_t *counts = segments->counts, used = 0;
+    memset(counts, 0, ((size_t)rows + 1) * sizeof *counts);
+    for (int64_t i = 0; i < count; i++)
+        if (ids[i] >= 0) counts[ids[i] + 1]++;
+    for (int32_t row = 0; row < rows; row++) {
+        used += counts[row + 1] > 0;
+        counts[row + 1] += counts[row];
+    }
+    VLP_TRY(vlp_grow(&segments->row, &segments->row_capacity, used + 1, sizeof(int32_t), "pairs"));
+    VLP_TRY(vlp_grow(&segments->start, &segments->start_capacity, used + 1, sizeof(int64_t), "pairs"));
+    segments->segments = 0;
+    for (int32_t row = 0; row < rows; row++)
+        if (counts[row + 1] > counts[row]) {
+            segments->row[segments->segments] = row;
+            segments->start[segments->segments++] = counts[row];
+        }
+    segments->start[segments->segments] = counts[rows];
+    for (int64_t i = 0; i < count; i++)
+        if (ids[i] >= 0) segments->order[counts[ids[i]]++] = (int32_t)i;
+    return VLP_OK;
+}
+
+void cpu_segments_free(cpu_segments *segments) {
+    vlp_free(segments->order);
+    vlp_free(segments->row);
+    vlp_free(segments->start);
+    vlp_free(segments->counts);
+}

@@ -1,0 +1,40 @@
+/* One fused pass: read gradient and moments, write moments and parameters, clear the gradient. */
+#include <math.h>
+#include <string.h>
+
+#include "compute/cpu/cpu.h"
+
+VLP_CLONES static void adam_row(const vlp_update *u, float *x, float *g, float *m, float *v,
+                                int32_t width) {
+    float step = u->rate / u->correction1, root = 1.0f / sqrtf(u->correction2);
+    for (int32_t j = 0; j < width; j++) {
+        float grad = g[j] * u->scale;
+        m[j] = u->beta1 * m[j] + (1.0f - u->beta1) * grad;
+        v[j] = u->beta2 * v[j] + (1.0f - u->beta2) * grad * grad;
+        x[j] -= step * m[j] / (sqrtf(v[j]) * root + u->epsilon);
+        g[j] = 0;
+    }
+}
+
+VLP_CLONES static void adagrad_row(const vlp_update *u, float *x, float *g, float *v, int32_t width) {
+    for (int32_t j = 0; j < width; j++) {
+        float grad = g[j] * u->scale;
+        v[j] += grad * grad;
+        x[j] -= u->rate * grad / (sqrtf(v[j]) + u->epsilon);
+        g[j] = 0;
+    }
+}
+
+void cpu_update(vlp_compute *compute, const vlp_update *update, float *table, float *grad, float *first,
+                float *second, uint8_t *touched, bool lazy, int64_t rows, int32_t width) {
+#pragma omp parallel for num_threads(compute->threads) schedule(static) if (rows * width > 16384)
+    for (int64_t i = 0; i < rows; i++) {
+        if (lazy && !touched[i]) continue;
+        if (touched) touched[i] = 0;
+        int64_t at = i * width;
+        if (update->kind == 0)
+            adam_row(update, table + at, grad + at, first + at, second + at, width);
+        else
+            adagrad_row(update, table + at, grad + at, second + at, width);
+    }
+}

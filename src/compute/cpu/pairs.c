@@ -1,0 +1,326 @@
+/* Pairs of queries and entities. They are walked entity by entity: the entity's row and the sum of its
+ * gradient stay in the nearest cache, the queries of the batch in the next, and every row of the table
+ * is read once and written by one thread. Gradients of queries are summed in a copy for each thread. */
+#include <math.h>
+#include <string.h>
+
+#include <omp.h>
+
+#include "compute/cpu/cpu.h"
+
+/* ---- One pair ------------------------------------------------------------------------------------ */
+
+VLP_CLONES static float similarity(const vlp_form *form, const float *q, const float *k) {
+    int32_t width = form->query_width, half = width / 2;
+    float sum = 0;
+    switch (form->similarity) {
+    case VLP_DOT:
+#pragma omp simd reduction(+ : sum)
+        for (int32_t j = 0; j < width; j++) sum += q[j] * k[j];
+        return sum;
+    case VLP_MINUS_L1:
+#pragma omp simd reduction(+ : sum)
+        for (int32_t j = 0; j < width; j++) sum += fabsf(q[j] - k[j]);
+        return form->margin - sum;
+    case VLP_MINUS_L2:
+#pragma omp simd reduction(+ : sum)
+        for (int32_t j = 0; j < width; j++) sum += (q[j] - k[j]) * (q[j] - k[j]);
+        return form->margin - sqrtf(sum);
+    case VLP_MINUS_MODULUS:
+#pragma omp simd reduction(+ : sum)
+        for (int32_t j = 0; j < half; j++) {
+            float re = q[j] - k[j], im = q[j + half] - k[j + half];
+            sum += sqrtf(re * re + im * im);
+        }
+        return form->margin - sum;
+    }
+    return 0;
+}
+
+/* q_grad += w dg/dq, k_grad += w dg/dk. */
+VLP_CLONES static void similarity_backward(const vlp_form *form, float *q_grad, float *k_grad, float w,
+                                           const float *q, const float *k) {
+    int32_t width = form->query_width, half = width / 2;
+    switch (form->similarity) {
+    case VLP_DOT:
+        for (int32_t j = 0; j < width; j++) {
+            q_grad[j] += w * k[j];
+            k_grad[j] += w * q[j];
+        }
+        break;
+    case VLP_MINUS_L1:
+        for (int32_t j = 0; j < width; j++) {
+            float difference = q[j] - k[j];
+            float g = difference > 0 ? w : difference < 0 ? -w : 0.0f;
+            q_grad[j] -= g;
+            k_grad[j] += g;
+        }
+        break;
+    case VLP_MINUS_L2: {
+        float distance = form->margin - similarity(form, q, k);
+        float scale = distance > VLP_TINY_DISTANCE ? w / distance : 0.0f;
+        for (int32_t j = 0; j < width; j++) {
+            float g = scale * (q[j] - k[j]);
+            q_grad[j] -= g;
+            k_grad[j] += g;
+        }
+        break;
+    }
+    case VLP_MINUS_MODULUS:
+        for (int32_t j = 0; j < half; j++) {
+            float re = q[j] - k[j], im = q[j + half] - k[j + half];
+            float square = re * re + im * im;
+            float scale = square > VLP_TINY_DISTANCE * VLP_TINY_DISTANCE ? w / sqrtf(square) : 0.0f;
+            q_grad[j] -= scale * re;
+            k_grad[j] += scale * re;
+            q_grad[j + half] -= scale * im;
+            k_grad[j + half] += scale * im;
+        }
+        break;
+    }
+}
+
+/* ---- Pairs by entity ----------------------------------------------------------------------------- */
+
+static vlp_status sort_pairs(vlp_compute *compute, const vlp_pairs *pairs, int32_t entities) {
+    if (compute->segments_of == pairs->entities) return VLP_OK;
+    compute->segments_of = NULL;
+    VLP_TRY(cpu_segments_make(&compute->segments, pairs->entities, (int64_t)pairs->batch * pairs->width,
+                              entities));
+    return VLP_OK;
+}
+
+/* The segments of one thread: an equal share of the pairs. */
+static void share_of(const cpu_segments *segments, int thread, int threads, int64_t *first,
+                     int64_t *end) {
+    int64_t total = segments->start[segments->segments], bounds[2];
+    for (int side = 0; side < 2; side++) {
+        int64_t wanted = total * (thread + side) / threads, low = 0, high = segments->segments;
+        while (low < high) { /* the first segment that starts at or behind the bound */
+            int64_t middle = (low + high) / 2;
+            if (segments->start[middle] < wanted)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        bounds[side] = low;
+    }
+    *first = bounds[0];
+    *end = thread + 1 == threads ? segments->segments : bounds[1];
+}
+
+static vlp_status moved_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                               const int32_t *relations, const float *relation_table,
+                               const float *entity_table, const vlp_pairs *pairs);
+static vlp_status moved_backward(vlp_compute *compute, const vlp_form *form, float *q_grad,
+                                 float *entity_grad, uint8_t *touched, float *relation_grad,
+                                 const float *scores_grad, const float *q, const int32_t *relations,
+                                 const float *relation_table, int32_t relation_count,
+                                 const float *entity_table, int32_t entities, const vlp_pairs *pairs);
+
+vlp_status cpu_pair_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                           const int32_t *relations, const float *relation_table,
+                           const float *entity_table, int32_t entities, const vlp_pairs *pairs) {
+    int64_t total = (int64_t)pairs->batch * pairs->width;
+    for (int64_t i = 0; i < total; i++)
+        if (pairs->entities[i] < 0) scores[i] = -INFINITY;
+    if (vlp_form_moves_answers(form))
+        return moved_scores(compute, form, scores, q, relations, relation_table, entity_table, pairs);
+    compute->segments_of = NULL; /* the caller may have put other entities into the same array */
+    VLP_TRY(sort_pairs(compute, pairs, entities));
+    compute->segments_of = pairs->entities;
+    const cpu_segments *segments = &compute->segments;
+#pragma omp parallel num_threads(compute->threads)
+    {
+        int64_t first, end;
+        share_of(segments, omp_get_thread_num(), omp_get_num_threads(), &first, &end);
+        for (int64_t s = first; s < end; s++) {
+            const float *k = entity_table + (int64_t)segments->row[s] * form->entity_width;
+            for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
+                int32_t pair = segments->order[i];
+                scores[pair] =
+                    similarity(form, q + (int64_t)(pair / pairs->width) * form->query_width, k);
+            }
+        }
+    }
+    return VLP_OK;
+}
+
+vlp_status cpu_pair_backward(vlp_compute *compute, const vlp_form *form, float *q_grad,
+                             float *entity_grad, uint8_t *touched, float *relation_grad,
+                             const float *scores_grad, const float *q, const int32_t *relations,
+                             const float *relation_table, int32_t relation_count,
+                             const float *entity_table, int32_t entities, const vlp_pairs *pairs) {
+    int64_t size = (int64_t)pairs->batch * form->query_width;
+    if (vlp_form_moves_answers(form))
+        return moved_backward(compute, form, q_grad, entity_grad, touched, relation_grad, scores_grad, q,
+                              relations, relation_table, relation_count, entity_table, entities, pairs);
+    VLP_TRY(sort_pairs(compute, pairs, entities));
+    float *copies = cpu_scratch(compute, size * compute->threads);
+    if (!copies) return VLP_ERROR_MEMORY;
+    const cpu_segments *segments = &compute->segments;
+#pragma omp parallel num_threads(compute->threads)
+    {
+        int thread = omp_get_thread_num(), threads = omp_get_num_threads();
+        float *mine = copies + thread * size;
+        memset(mine, 0, (size_t)size * sizeof *mine);
+        int64_t first, end;
+        share_of(segments, thread, threads, &first, &end);
+        for (int64_t s = first; s < end; s++) {
+            int64_t row = (int64_t)segments->row[s] * form->entity_width;
+            for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
+                int32_t pair = segments->order[i];
+                int64_t query = (int64_t)(pair / pairs->width) * form->query_width;
+                if (scores_grad[pair] != 0)
+                    similarity_backward(form, mine + query, entity_grad + row, scores_grad[pair],
+                                        q + query, entity_table + row);
+            }
+            if (touched) touched[segments->row[s]] = 1;
+        }
+#pragma omp barrier
+#pragma omp for schedule(static)
+        for (int64_t i = 0; i < size; i++) {
+            float sum = copies[i];
+            for (int t = 1; t < threads; t++) sum += copies[t * size + i];
+            q_grad[i] = sum;
+        }
+    }
+    return VLP_OK;
+}
+
+/* ---- Answers that relations move (TransR) -------------------------------------------------------- */
+
+/* k (batch * width, query_width) of all pairs: a product for each query. */
+static void move_answers(vlp_compute *compute, const vlp_form *form, float *k, const int32_t *relations,
+                         const float *relation_table, const float *entity_table,
+                         const vlp_pairs *pairs) {
+    int64_t total = (int64_t)pairs->batch * pairs->width;
+    int32_t width = form->query_width, entity = form->entity_width;
+#pragma omp parallel for num_threads(compute->threads) schedule(static)
+    for (int64_t i = 0; i < total; i++) {
+        if (pairs->entities[i] < 0) continue;
+        const float *w = relation_table + (int64_t)relations[i / pairs->width] * form->relation_width;
+        const float *t = entity_table + (int64_t)pairs->entities[i] * entity;
+        for (int32_t row = 0; row < width; row++) {
+            float sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int32_t j = 0; j < entity; j++) sum += w[(int64_t)row * entity + j] * t[j];
+            k[i * width + row] = sum;
+        }
+    }
+}
+
+static vlp_status moved_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                               const int32_t *relations, const float *relation_table,
+                               const float *entity_table, const vlp_pairs *pairs) {
+    int64_t total = (int64_t)pairs->batch * pairs->width;
+    float *k = cpu_scratch(compute, total * form->query_width);
+    if (!k) return VLP_ERROR_MEMORY;
+    move_answers(compute, form, k, relations, relation_table, entity_table, pairs);
+#pragma omp parallel for num_threads(compute->threads) schedule(static)
+    for (int64_t i = 0; i < total; i++)
+        if (pairs->entities[i] >= 0)
+            scores[i] =
+                similarity(form, q + i / pairs->width * form->query_width, k + i * form->query_width);
+    return VLP_OK;
+}
+
+static vlp_status moved_backward(vlp_compute *compute, const vlp_form *form, float *q_grad,
+                                 float *entity_grad, uint8_t *touched, float *relation_grad,
+                                 const float *scores_grad, const float *q, const int32_t *relations,
+                                 const float *relation_table, int32_t relation_count,
+                                 const float *entity_table, int32_t entities, const vlp_pairs *pairs) {
+    int64_t total = (int64_t)pairs->batch * pairs->width;
+    int32_t width = form->query_width, entity = form->entity_width;
+    vlp_status status = VLP_OK;
+    float *k = vlp_alloc((size_t)(total * width), sizeof *k);
+    float *k_grad = vlp_alloc_zero((size_t)(total * width), sizeof *k_grad);
+    float *rows = vlp_alloc((size_t)(total * entity), sizeof *rows);
+    float *rows_grad = vlp_alloc_zero((size_t)(total * entity), sizeof *rows_grad);
+    int32_t *pair_relations = vlp_alloc((size_t)total, sizeof *pair_relations);
+    if (!k || !k_grad || !rows || !rows_grad || !pair_relations) {
+        status = vlp_fail_memory("moved answers");
+        goto out;
+    }
+    move_answers(compute, form, k, relations, relation_table, entity_table, pairs);
+    memset(q_grad, 0, (size_t)((int64_t)pairs->batch * width) * sizeof *q_grad);
+#pragma omp parallel for num_threads(compute->threads) schedule(static)
+    for (int64_t b = 0; b < pairs->batch; b++)
+        for (int64_t i = b * pairs->width; i < (b + 1) * pairs->width; i++) {
+            bool there = pairs->entities[i] >= 0;
+            pair_relations[i] = there ? relations[b] : -1;
+            if (there && scores_grad[i] != 0)
+                similarity_backward(form, q_grad + b * width, k_grad + i * width, scores_grad[i],
+                                    q + b * width, k + i * width);
+        }
+    cpu_gather(compute, rows, entity_table, pairs->entities, total, entity);
+    VLP_CHECK(cpu_query_backward(compute, form, rows_grad, relation_grad, k_grad, rows, pair_relations,
+                                 relation_table, relation_count, total, true));
+    VLP_CHECK(cpu_scatter_add(compute, entity_grad, touched, rows_grad, NULL, pairs->entities, total,
+                              entities, entity));
+out:
+    vlp_free(k);
+    vlp_free(k_grad);
+    vlp_free(rows);
+    vlp_free(rows_grad);
+    vlp_free(pair_relations);
+    return status;
+}
+
+/* ---- All entities -------------------------------------------------------------------------------- */
+
+static void distance_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                            const float *table, int32_t entities, int64_t count) {
+    /* A tile of entities stays in the cache while all queries pass over it. */
+    enum { TILE = 64 };
+#pragma omp parallel for num_threads(compute->threads) schedule(dynamic, 4)
+    for (int32_t start = 0; start < entities; start += TILE) {
+        int32_t end = start + TILE < entities ? start + TILE : entities;
+        for (int64_t i = 0; i < count; i++)
+            for (int32_t e = start; e < end; e++)
+                scores[i * entities + e] =
+                    similarity(form, q + i * form->query_width, table + (int64_t)e * form->query_width);
+    }
+}
+
+static vlp_status moved_all_scores(vlp_compute *compute, const vlp_form *form, float *scores,
+                                   const float *q, const int32_t *relations, const float *relation_table,
+                                   const float *entity_table, int32_t entities, int64_t count) {
+    int32_t width = form->query_width;
+    vlp_status status = VLP_OK;
+    float *k = vlp_alloc((size_t)entities * (size_t)width, sizeof *k);
+    bool *done = vlp_alloc_zero((size_t)count, sizeof *done);
+    if (!k || !done) {
+        status = vlp_fail_memory("moved answers");
+        goto out;
+    }
+    for (int64_t first = 0; first < count; first++) { /* every relation of the batch once */
+        if (done[first]) continue;
+        const float *w = relation_table + (int64_t)relations[first] * form->relation_width;
+        cpu_product(compute, false, true, entities, width, form->entity_width, 1, entity_table,
+                    form->entity_width, w, form->entity_width, 0, k, width);
+        for (int64_t i = first; i < count; i++) {
+            if (relations[i] != relations[first]) continue;
+            distance_scores(compute, form, scores + i * entities, q + i * width, k, entities, 1);
+            done[i] = true;
+        }
+    }
+out:
+    vlp_free(k);
+    vlp_free(done);
+    return status;
+}
+
+vlp_status cpu_all_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                          const int32_t *relations, const float *relation_table,
+                          const float *entity_table, int32_t entities, int64_t count) {
+    if (vlp_form_moves_answers(form))
+        return moved_all_scores(compute, form, scores, q, relations, relation_table, entity_table,
+                                entities, count);
+    if (form->similarity == VLP_DOT)
+        cpu_product(compute, false, true, count, entities, form->query_width, 1, q, form->query_width,
+                    entity_table, form->entity_width, 0, scores, entities);
+    else
+        distance_scores(compute, form, scores, q, entity_table, entities, count);
+    return VLP_OK;
+}

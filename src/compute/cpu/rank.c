@@ -1,0 +1,81 @@
+/* Rank counts: how many candidates score above the answer, how many the same, for several mixtures of
+ * the two scores at once. */
+#include <string.h>
+
+#include <omp.h>
+
+#include "compute/cpu/cpu.h"
+
+/* Mixed scores are made once, for everyone by the same instructions: the answer's score, made a second
+ * time elsewhere, might be rounded otherwise and invent ties. */
+VLP_CLONES static void mix_row(float *out, const float *vertical, const float *horizontal,
+                               vlp_mixture mixture, int32_t entities) {
+    float v = mixture.vertical, h = mixture.horizontal;
+    if (vertical)
+        for (int32_t e = 0; e < entities; e++) out[e] = v * vertical[e] + h * horizontal[e];
+    else
+        for (int32_t e = 0; e < entities; e++) out[e] = h * horizontal[e];
+}
+
+VLP_CLONES static bool has_nan(const float *row, int32_t entities) {
+    int32_t bad = 0;
+#pragma omp simd reduction(+ : bad)
+    for (int32_t e = 0; e < entities; e++) bad += row[e] != row[e];
+    return bad > 0;
+}
+
+VLP_CLONES static void count_row(int32_t *above, int32_t *equal, const float *scores, float gold,
+                                 int32_t entities) {
+    int32_t more = 0, same = 0;
+#pragma omp simd reduction(+ : more, same)
+    for (int32_t e = 0; e < entities; e++) {
+        more += scores[e] > gold;
+        same += scores[e] == gold;
+    }
+    *above = more;
+    *equal = same;
+}
+
+static void rank_row(int32_t *above, int32_t *equal, const float *scores, int32_t answer,
+                     const int32_t *filtered, int64_t filtered_count, const uint8_t *only,
+                     int32_t entities) {
+    float gold = scores[answer];
+    if (only) {
+        *above = *equal = 0;
+        for (int32_t e = 0; e < entities; e++) {
+            if (!only[e] || e == answer) continue;
+            *above += scores[e] > gold;
+            *equal += scores[e] == gold;
+        }
+    } else {
+        count_row(above, equal, scores, gold, entities);
+        (*equal)--; /* the answer itself */
+    }
+    for (int64_t i = 0; i < filtered_count; i++) {
+        if (filtered[i] == answer || (only && !only[filtered[i]])) continue;
+        *above -= scores[filtered[i]] > gold;
+        *equal -= scores[filtered[i]] == gold;
+    }
+}
+
+bool cpu_rank(vlp_compute *compute, int32_t *above, int32_t *equal, const float *vertical,
+              const float *horizontal, const int32_t *answers, const int64_t *filter_offset,
+              const int32_t *filtered, const uint8_t *only, const vlp_mixture *mixtures,
+              int32_t mixture_count, int32_t entities, int64_t count) {
+    bool bad = false;
+    float *buffers = cpu_scratch(compute, (int64_t)compute->threads * entities);
+    if (!buffers) return false;
+#pragma omp parallel for num_threads(compute->threads) schedule(dynamic, 4) reduction(|| : bad)
+    for (int64_t i = 0; i < count; i++) {
+        float *scores = buffers + (int64_t)omp_get_thread_num() * entities;
+        for (int32_t m = 0; m < mixture_count; m++) {
+            mix_row(scores, vertical ? vertical + i * entities : NULL, horizontal + i * entities,
+                    mixtures[m], entities);
+            bad = bad || has_nan(scores, entities);
+            rank_row(&above[i * mixture_count + m], &equal[i * mixture_count + m], scores, answers[i],
+                     filtered + filter_offset[i], filter_offset[i + 1] - filter_offset[i], only,
+                     entities);
+        }
+    }
+    return !bad;
+}

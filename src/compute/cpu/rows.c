@@ -1,0 +1,263 @@
+/* Rows of tables: gathering, scattering, norms, elementwise passes. */
+#include <math.h>
+#include <string.h>
+
+#include <cblas.h>
+
+#include "compute/cpu/cpu.h"
+
+void cpu_product(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                 int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                 float beta, float *c, int64_t ldc) {
+    (void)compute;
+    if (m == 0 || n == 0) return;
+    cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
+                transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, alpha, a,
+                (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
+}
+
+void cpu_gather(vlp_compute *compute, float *out, const float *table, const int32_t *ids, int64_t count,
+                int32_t width) {
+    size_t bytes = (size_t)width * sizeof *out;
+#pragma omp parallel for num_threads(compute->threads) if (count * width > 65536)
+    for (int64_t i = 0; i < count; i++) {
+        if (ids[i] < 0)
+            memset(out + i * width, 0, bytes);
+        else
+            memcpy(out + i * width, table + (int64_t)ids[i] * width, bytes);
+    }
+}
+
+VLP_CLONES static void mean_row(float *out, const float *table, const int32_t *ids, int32_t count,
+                                int32_t width) {
+    memset(out, 0, (size_t)width * sizeof *out);
+    for (int32_t i = 0; i < count; i++) {
+        const float *row = table + (int64_t)ids[i] * width;
+        for (int32_t j = 0; j < width; j++) out[j] += row[j];
+    }
+    if (count > 1) {
+        float share = 1.0f / (float)count;
+        for (int32_t j = 0; j < width; j++) out[j] *= share;
+    }
+}
+
+void cpu_gather_mean(vlp_compute *compute, float *out, const float *table, const int32_t *ids,
+                     const int32_t *counts, int64_t count, int32_t most, int32_t width) {
+#pragma omp parallel for num_threads(compute->threads) if (count * width > 16384)
+    for (int64_t i = 0; i < count; i++)
+        mean_row(out + i * width, table, ids + i * most, counts[i], width);
+}
+
+VLP_CLONES static void add_row(float *to, const float *row, float weight, int32_t width) {
+    for (int32_t j = 0; j < width; j++) to[j] += weight * row[j];
+}
+
+vlp_status cpu_scatter_add(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
+                           const float *weights, const int32_t *ids, int64_t count,
+                           int32_t rows_of_table, int32_t width) {
+    cpu_segments *segments = &compute->segments;
+    compute->segments_of = NULL;
+    VLP_TRY(cpu_segments_make(segments, ids, count, rows_of_table));
+#pragma omp parallel for num_threads(compute->threads) schedule(static) if (count * width > 16384)
+    for (int64_t s = 0; s < segments->segments; s++) {
+        float *to = table + (int64_t)segments->row[s] * width;
+        for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
+            int32_t item = segments->order[i];
+            add_row(to, rows + (int64_t)item * width, weights ? weights[item] : 1.0f, width);
+        }
+        if (touched) touched[segments->row[s]] = 1;
+    }
+    return VLP_OK;
+}
+
+vlp_status cpu_scatter_mean(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
+                            float weight, const int32_t *ids, const int32_t *counts, int64_t count,
+                            int32_t most, int32_t rows_of_table, int32_t width) {
+    cpu_segments *segments = &compute->segments;
+    compute->segments_of = NULL;
+    int64_t items = count * most;
+    int32_t *there = vlp_alloc((size_t)items, sizeof *there);
+    if (!there) return vlp_fail_memory("references");
+    for (int64_t i = 0; i < items; i++) there[i] = i % most < counts[i / most] ? ids[i] : -1;
+    vlp_status status = cpu_segments_make(segments, there, items, rows_of_table);
+    vlp_free(there);
+    VLP_TRY(status);
+#pragma omp parallel for num_threads(compute->threads) schedule(static) if (items * width > 16384)
+    for (int64_t s = 0; s < segments->segments; s++) {
+        float *to = table + (int64_t)segments->row[s] * width;
+        for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
+            int64_t row = segments->order[i] / most;
+            add_row(to, rows + row * width, weight / (float)counts[row], width);
+        }
+        if (touched) touched[segments->row[s]] = 1;
+    }
+    return VLP_OK;
+}
+
+VLP_CLONES static float square_row(const float *row, int32_t width) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int32_t j = 0; j < width; j++) sum += row[j] * row[j];
+    return sum;
+}
+
+void cpu_inverse_norms(vlp_compute *compute, float *out, const float *table, int64_t rows,
+                       int32_t width) {
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
+    for (int64_t i = 0; i < rows; i++) {
+        float norm = sqrtf(square_row(table + i * width, width));
+        out[i] = norm > VLP_TINY_DISTANCE ? 1.0f / norm : 0.0f;
+    }
+}
+
+/* Parts are summed in their order, whichever thread made them. */
+static double sum_in_order(const float *parts, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += (double)parts[i];
+    return sum;
+}
+
+double cpu_square_sum(vlp_compute *compute, const float *values, int64_t count, bool *finite) {
+    enum { CHUNK = 4096 };
+    int64_t chunks = (count + CHUNK - 1) / CHUNK;
+    float *parts = cpu_scratch(compute, chunks);
+    if (!parts) {
+        *finite = false;
+        return NAN;
+    }
+#pragma omp parallel for num_threads(compute->threads) schedule(static) if (chunks > 16)
+    for (int64_t c = 0; c < chunks; c++) {
+        int64_t size = count - c * CHUNK < CHUNK ? count - c * CHUNK : CHUNK;
+        parts[c] = square_row(values + c * CHUNK, (int32_t)size);
+    }
+    double sum = sum_in_order(parts, chunks);
+    *finite = isfinite(sum);
+    return sum;
+}
+
+/* ---- Elementwise passes over rows ---------------------------------------------------------------- */
+
+void cpu_tanh_rows(vlp_compute *compute, float *x, const float *bias, int64_t rows, int32_t width) {
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 4096)
+    for (int64_t i = 0; i < rows; i++)
+        for (int32_t j = 0; j < width; j++) x[i * width + j] = tanhf(x[i * width + j] + bias[j]);
+}
+
+void cpu_tanh_backward(vlp_compute *compute, float *grad, const float *y, int64_t rows, int32_t width) {
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
+    for (int64_t i = 0; i < rows * width; i++) grad[i] *= 1.0f - y[i] * y[i];
+}
+
+void cpu_normalize(vlp_compute *compute, float *rows_inout, float *norms, int64_t rows, int32_t width) {
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = rows_inout + i * width;
+        norms[i] = sqrtf(square_row(row, width));
+        float scale = norms[i] > VLP_TINY_DISTANCE ? 1.0f / norms[i] : 0.0f;
+        for (int32_t j = 0; j < width; j++) row[j] *= scale;
+    }
+}
+
+VLP_CLONES static float dot_row(const float *left, const float *right, int32_t width) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int32_t j = 0; j < width; j++) sum += left[j] * right[j];
+    return sum;
+}
+
+/* u = x / |x|: dx = (du - u <u, du>) / |x|. */
+void cpu_normalize_backward(vlp_compute *compute, float *grad, const float *normal, const float *norms,
+                            int64_t rows, int32_t width) {
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
+    for (int64_t i = 0; i < rows; i++) {
+        float *g = grad + i * width;
+        const float *u = normal + i * width;
+        float along = dot_row(g, u, width);
+        float scale = norms[i] > VLP_TINY_DISTANCE ? 1.0f / norms[i] : 0.0f;
+        for (int32_t j = 0; j < width; j++) g[j] = (g[j] - u[j] * along) * scale;
+    }
+}
+
+void cpu_add_bias(vlp_compute *compute, float *x, const float *bias, const int32_t *counts, int64_t rows,
+                  int32_t width, int64_t stride) {
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
+    for (int64_t i = 0; i < rows; i++)
+        if (!counts || counts[i] > 0)
+            for (int32_t j = 0; j < width; j++) x[i * stride + j] += bias[j];
+}
+
+void cpu_bias_backward(vlp_compute *compute, float *bias_grad, const float *grad, const int32_t *counts,
+                       int64_t rows, int32_t width, int64_t stride) {
+    (void)compute;
+    for (int64_t i = 0; i < rows; i++)
+        if (!counts || counts[i] > 0) add_row(bias_grad, grad + i * stride, 1.0f, width);
+}
+
+void cpu_subtract(vlp_compute *compute, float *out, const float *left, const float *right,
+                  const int32_t *counts, int64_t rows, int32_t width) {
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
+    for (int64_t i = 0; i < rows; i++) {
+        bool there = !counts || counts[i] > 0;
+        for (int64_t j = i * width; j < (i + 1) * width; j++) out[j] = there ? left[j] - right[j] : 0.0f;
+    }
+}
+
+void cpu_add(vlp_compute *compute, float *x, const float *y, int64_t count) {
+#pragma omp parallel for num_threads(compute->threads) if (count > 65536)
+    for (int64_t i = 0; i < count; i++) x[i] += y[i];
+}
+
+void cpu_project_add(vlp_compute *compute, float *grad, const float *a, const float *t,
+                     const float *inverse_norms, int64_t rows, int32_t width) {
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
+    for (int64_t i = 0; i < rows; i++) {
+        const float *from = a + i * width, *row = t + i * width;
+        float along = dot_row(from, row, width) * inverse_norms[i] * inverse_norms[i];
+        for (int32_t j = 0; j < width; j++) grad[i * width + j] += from[j] - row[j] * along;
+    }
+}
+
+void cpu_scale_columns(vlp_compute *compute, float *x, const float *scale, int64_t rows,
+                       int64_t columns) {
+#pragma omp parallel for num_threads(compute->threads) if (rows * columns > 65536)
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++) x[i * columns + j] *= scale[j];
+}
+
+void cpu_copy_columns(vlp_compute *compute, float *to, int64_t to_stride, const float *from,
+                      int64_t from_stride, int64_t rows, int32_t width) {
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
+    for (int64_t i = 0; i < rows; i++)
+        memcpy(to + i * to_stride, from + i * from_stride, (size_t)width * sizeof *to);
+}
+
+/* d |z|^3 = 3 |z| z, for a real number and for both parts of a complex one. Returns the sum of cubes. */
+static float cube_row(float *g, const float *x, float weight, int32_t width, bool moduli) {
+    float total = 0;
+    int32_t half = width / 2;
+    for (int32_t j = 0; moduli && j < half; j++) {
+        float size = sqrtf(x[j] * x[j] + x[j + half] * x[j + half]);
+        total += size * size * size;
+        g[j] += 3 * weight * size * x[j];
+        g[j + half] += 3 * weight * size * x[j + half];
+    }
+    for (int32_t j = 0; !moduli && j < width; j++) {
+        float size = fabsf(x[j]);
+        total += size * size * size;
+        g[j] += 3 * weight * size * x[j];
+    }
+    return total;
+}
+
+void cpu_cube_loss(vlp_compute *compute, float *grad, double *loss, const float *rows_in, float weight,
+                   int64_t rows, int32_t width, bool moduli) {
+    float *parts = cpu_scratch(compute, rows);
+    if (!parts) {
+        *loss = NAN;
+        return;
+    }
+#pragma omp parallel for num_threads(compute->threads) schedule(static) if (rows * width > 4096)
+    for (int64_t i = 0; i < rows; i++)
+        parts[i] = cube_row(grad + i * width, rows_in + i * width, weight, width, moduli);
+    *loss += (double)weight * sum_in_order(parts, rows);
+}

@@ -1,0 +1,185 @@
+#include "eval/evaluate.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { GRID = 25, SCORE_LIMIT = 32 << 20, MOST_QUERIES = 512 };
+
+const vlp_mixture *vlp_mixture_grid(int32_t *count) {
+    /* f_c alone, lambda = 10^-4 .. 10^2 in quarters of a decade, f_g alone. */
+    static const vlp_mixture grid[GRID + 2] = {
+        {1, 0},          {1, 1e-4f},      {1, 1.7783e-4f}, {1, 3.1623e-4f}, {1, 5.6234e-4f},
+        {1, 1e-3f},      {1, 1.7783e-3f}, {1, 3.1623e-3f}, {1, 5.6234e-3f}, {1, 1e-2f},
+        {1, 1.7783e-2f}, {1, 3.1623e-2f}, {1, 5.6234e-2f}, {1, 1e-1f},      {1, 1.7783e-1f},
+        {1, 3.1623e-1f}, {1, 5.6234e-1f}, {1, 1},          {1, 1.7783f},    {1, 3.1623f},
+        {1, 5.6234f},    {1, 10},         {1, 17.783f},    {1, 31.623f},    {1, 56.234f},
+        {1, 100},        {0, 1}};
+    *count = GRID + 2;
+    return grid;
+}
+
+/* Everything one batch of ranking needs. */
+typedef struct ranker {
+    const vlp_model *model;
+    const vlp_dataset *dataset;
+    const vlp_ranking_options *options;
+    vlp_ranking *out;
+    vlp_filter *filter;
+    vlp_scorer *scorer;
+    vlp_query *queries;
+    int32_t *answers, *above, *equal, *candidates;
+    int64_t *filter_offset;
+    int32_t *filtered;
+    int64_t filtered_capacity;
+    int32_t competing; /* candidates before the filter */
+} ranker;
+
+static void query_of(const ranker *work, int64_t index, vlp_query *query, int32_t *answer) {
+    const vlp_triple_list *triples = &work->dataset->splits[work->options->split];
+    bool forward = index < triples->count;
+    vlp_triple triple = triples->items[forward ? index : index - triples->count];
+    int32_t inverse = vlp_dataset_relation_count(work->dataset);
+    *query = forward ? (vlp_query){triple.head, triple.relation, -1}
+                     : (vlp_query){triple.tail, triple.relation + inverse, -1};
+    *answer = forward ? triple.tail : triple.head;
+}
+
+/* The filtered answers of the batch, and how many candidates each query keeps. */
+static vlp_status set_filter(ranker *work, int64_t count) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t size;
+        const int32_t *known =
+            vlp_filter_answers(work->filter, work->queries[i].entity, work->queries[i].relation, &size);
+        VLP_TRY(vlp_grow(&work->filtered, &work->filtered_capacity, total + size, sizeof(int32_t),
+                         "known answers"));
+        int32_t removed = 0;
+        for (int64_t j = 0; j < size; j++)
+            removed +=
+                known[j] != work->answers[i] && (!work->options->only || work->options->only[known[j]]);
+        memcpy(work->filtered + total, known, (size_t)size * sizeof *known);
+        work->filter_offset[i] = total;
+        work->candidates[i] = work->competing - removed;
+        total += size;
+    }
+    work->filter_offset[count] = total;
+    return VLP_OK;
+}
+
+static vlp_status rank_batch(ranker *work, int64_t start, int64_t count) {
+    const vlp_model *model = work->model;
+    int32_t mixtures = work->options->mixture_count;
+    for (int64_t i = 0; i < count; i++) query_of(work, start + i, &work->queries[i], &work->answers[i]);
+    const float *horizontal, *vertical;
+    VLP_TRY(vlp_scorer_run(&horizontal, &vertical, work->scorer, work->queries, count));
+    VLP_TRY(set_filter(work, count));
+    if (!model->backend->rank(model->compute, work->above, work->equal, vertical, horizontal,
+                              work->answers, work->filter_offset, work->filtered, work->options->only,
+                              work->options->mixtures, mixtures, model->entities, count))
+        return vlp_fail(VLP_ERROR_FORMAT,
+                        "a score is not a number (query %lld of %s); the run is damaged or "
+                        "training diverged",
+                        (long long)start, vlp_split_names[work->options->split]);
+    for (int64_t i = 0; i < count; i++)
+        for (int32_t m = 0; m < mixtures; m++)
+            work->out->ranks[(int64_t)m * work->out->queries + start + i] = (vlp_rank){
+                work->above[i * mixtures + m], work->equal[i * mixtures + m], work->candidates[i]};
+    return VLP_OK;
+}
+
+static vlp_status allocate(ranker *work, int32_t batch) {
+    size_t b = (size_t)batch, cells = b * (size_t)work->options->mixture_count;
+    work->queries = vlp_alloc(b, sizeof *work->queries);
+    work->answers = vlp_alloc(b, sizeof *work->answers);
+    work->candidates = vlp_alloc(b, sizeof *work->candidates);
+    work->filter_offset = vlp_alloc(b + 1, sizeof *work->filter_offset);
+    work->above = vlp_alloc(cells, sizeof *work->above);
+    work->equal = vlp_alloc(cells, sizeof *work->equal);
+    if (!work->queries || !work->answers || !work->candidates || !work->filter_offset || !work->above ||
+        !work->equal)
+        return vlp_fail_memory("an evaluation");
+    VLP_TRY(vlp_filter_new(&work->filter, work->dataset, work->options->filter));
+    return vlp_scorer_new(&work->scorer, work->model, work->dataset, work->options->references,
+                          work->options->references_per_head, batch, work->options->threads);
+}
+
+static void ranker_free(ranker *work) {
+    vlp_filter_free(work->filter);
+    vlp_scorer_free(work->scorer);
+    vlp_free(work->queries);
+    vlp_free(work->answers);
+    vlp_free(work->candidates);
+    vlp_free(work->filter_offset);
+    vlp_free(work->filtered);
+    vlp_free(work->above);
+    vlp_free(work->equal);
+}
+
+vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const vlp_dataset *dataset,
+                               const vlp_ranking_options *options) {
+    *out = NULL;
+    vlp_status status = VLP_OK;
+    ranker work = {.model = model, .dataset = dataset, .options = options, .competing = model->entities};
+    for (int32_t e = 0; options->only && e < model->entities; e++) work.competing -= !options->only[e];
+    vlp_ranking *ranking = vlp_alloc_zero(1, sizeof *ranking);
+    if (!ranking) return vlp_fail_memory("an evaluation");
+    work.out = ranking;
+    ranking->queries = 2 * dataset->splits[options->split].count;
+    ranking->mixtures = options->mixture_count;
+    ranking->ranks =
+        vlp_alloc((size_t)ranking->queries * (size_t)ranking->mixtures, sizeof *ranking->ranks);
+    if (!ranking->ranks) {
+        status = vlp_fail_memory("an evaluation");
+        goto out;
+    }
+    int64_t rows = SCORE_LIMIT / model->entities;
+    int32_t batch = (int32_t)(rows < 1 ? 1 : rows > MOST_QUERIES ? MOST_QUERIES : rows);
+    VLP_CHECK(allocate(&work, batch));
+    for (int64_t start = 0; start < ranking->queries; start += batch) {
+        int64_t count = ranking->queries - start < batch ? ranking->queries - start : batch;
+        VLP_CHECK(rank_batch(&work, start, count));
+        vlp_progress(options->observer, "queries", start + count, ranking->queries);
+        if (vlp_stopped(options->observer)) {
+            status = vlp_fail_stopped();
+            goto out;
+        }
+    }
+out:
+    ranker_free(&work);
+    if (status != VLP_OK) {
+        vlp_ranking_free(ranking);
+        return status;
+    }
+    *out = ranking;
+    return VLP_OK;
+}
+
+void vlp_ranking_free(vlp_ranking *ranking) {
+    if (!ranking) return;
+    vlp_free(ranking->ranks);
+    vlp_free(ranking);
+}
+
+vlp_status vlp_query_kinds(vlp_query_kind *kinds, const vlp_dataset *dataset, vlp_split split,
+                           int32_t threads) {
+    const vlp_triple_list *triples = &dataset->splits[split], *train = &dataset->splits[VLP_TRAIN];
+    int32_t relations = vlp_dataset_relation_count(dataset);
+    vlp_status status = VLP_OK;
+    int8_t *mapping = vlp_alloc((size_t)relations, sizeof *mapping);
+    int32_t *distance = vlp_alloc((size_t)triples->count, sizeof *distance);
+    if (!mapping || !distance) {
+        status = vlp_fail_memory("breakdowns");
+        goto out;
+    }
+    VLP_CHECK(vlp_relation_mappings(mapping, train->items, train->count, relations));
+    VLP_CHECK(vlp_distance_pairs(distance, dataset, triples->items, triples->count, threads));
+    for (int64_t i = 0; i < 2 * triples->count; i++) {
+        int64_t triple = i % triples->count;
+        int32_t relation = triples->items[triple].relation;
+        kinds[i] = (vlp_query_kind){relation, i < triples->count, mapping[relation], distance[triple]};
+    }
+out:
+    vlp_free(mapping);
+    vlp_free(distance);
+    return status;
+}

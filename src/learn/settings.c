@@ -1,0 +1,464 @@
+/* The table of settings, and all that reads and writes single values by it.
+ *
+ * A value is text outside and a member of vlp_settings inside. Both directions go through the table, and
+ * what one prints the other reads back to the same bits. The type of a row is taken from its member, so
+ * that the two cannot disagree. */
+#include "learn/settings.h"
+
+#include <inttypes.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* ---- The table ----------------------------------------------------------------------------------- */
+
+/* In the order of vlp_model_kind, by the names of their rows. */
+static const char *const models[] = {"rescal",  "transe", "transr", "distmult",
+                                     "complex", "rotate", NULL};
+_Static_assert(sizeof models / sizeof *models == VLP_MODELS + 1, "a model has no name here");
+static const char *const norms[] = {"l1", "l2", NULL};
+static const char *const losses[] = {"negative-sampling", "cross-entropy", NULL};
+static const char *const sources[] = {"uniform", "red", NULL};
+static const char *const weights[] = {"uniform", "self-adversarial", "red", NULL};
+static const char *const red_forms[] = {"published", "paper", NULL};
+static const char *const optimizers[] = {"adam", "lazy-adam", "adagrad", NULL};
+static const char *const schedules[] = {"constant", "step", "linear", "cosine", NULL};
+/* A whole number may have choices too: words for 0 and what follows. */
+static const char *const all_candidates[] = {"all", NULL};
+
+#define TYPE(member)                                                                                    \
+    _Generic(((vlp_settings *)0)->member, int32_t                                                       \
+             : VLP_SETTING_INTEGER, int64_t                                                             \
+             : VLP_SETTING_LONG, uint64_t                                                               \
+             : VLP_SETTING_SEED, double                                                                 \
+             : VLP_SETTING_NUMBER, bool                                                                 \
+             : VLP_SETTING_SWITCH)
+#define ROW(member, type, least, most, choices, fallback, section, help)                                \
+    { #member, type, offsetof(vlp_settings, member), least, most, choices, fallback, section, help }
+
+#define VALUE(member, least, most, fallback, section, help)                                             \
+    ROW(member, TYPE(member), least, most, NULL, fallback, section, help)
+#define WORDED(member, least, most, words, fallback, section, help)                                     \
+    ROW(member, TYPE(member), least, most, words, fallback, section, help)
+#define SWITCH(member, fallback, section, help)                                                         \
+    ROW(member, TYPE(member), 0, 1, NULL, fallback, section, help)
+#define CHOICE(member, choices, fallback, section, help)                                                \
+    ROW(member, VLP_SETTING_CHOICE, 0, 0, choices, fallback, section, help)
+
+static const vlp_setting table[] = {
+    CHOICE(model, models, "rotate", "model", "the score function"),
+    VALUE(dim, 1, 65536, "200", "model", "size of an embedding; complex numbers for complex and rotate"),
+    VALUE(relation_dim, 0, 65536, "0", "model", "size of the space transr projects to; 0: dim"),
+    CHOICE(norm, norms, "l1", "model", "the norm of transe and transr"),
+    VALUE(margin, 0, 1e5, "6", "model",
+          "gamma: added to the score of distance models, and the range of initial values"),
+    VALUE(init_scale, 0, 1e3, "0", "model",
+          "deviation of normal initial values; 0: uniform in +-(margin + 2) / dim"),
+
+    CHOICE(loss, losses, "negative-sampling", "loss",
+           "what trains the embeddings; cross-entropy is for dot models"),
+    VALUE(negatives, 1, 1e6, "256", "loss", "negatives a query"),
+    CHOICE(negatives_from, sources, "red", "loss",
+           "how negatives are drawn (p0): alike, or the nearer the likelier"),
+    CHOICE(weights, weights, "red", "loss", "how negatives are weighted (p1)"),
+    VALUE(alpha0, 0, 1e3, "1.1", "loss",
+          "how fast the chance of a negative falls with its distance (negatives_from = red)"),
+    VALUE(alpha1, 0, 1e3, "0.5", "loss",
+          "how much a negative's score counts in its weight (self-adversarial, red)"),
+    VALUE(alpha2, 0, 1e3, "0.5", "loss",
+          "how much a score above the positive's by more than tau is held down (red)"),
+    VALUE(tau, 0, 1e5, "5", "loss",
+          "how far above the positive's score a negative counts as likely false (red)"),
+    CHOICE(red_form, red_forms, "published", "loss",
+           "the weight of such a negative: as in the published code (continuous) or as in the paper"),
+    SWITCH(query_weights, "on", "loss", "weight a query by 1 / sqrt(answers both ways + 6)"),
+    VALUE(n3, 0, 1e3, "0", "loss", "weight of the nuclear 3-norm (distmult, complex)"),
+    VALUE(relation_prediction, 0, 1e3, "0", "loss", "weight of predicting the relation (cross-entropy)"),
+
+    SWITCH(vertical, "on", "vertical", "train the vertical head"),
+    VALUE(references, 0, 1024, "8", "vertical",
+          "references a query; 0: the head without any, as a control"),
+    VALUE(references_per_head, 0, 1024, "0", "vertical",
+          "at most so many from one head other than the query's; 0: no limit"),
+    VALUE(temperature, 1e-3, 1e5, "10", "vertical",
+          "what the cosine is multiplied by before the softmax"),
+    VALUE(vertical_weight, 0, 1e3, "0.5", "vertical", "alpha: weight of the head's loss"),
+    VALUE(vertical_rate, 0, 1e3, "0", "vertical", "learning rate of the head's matrices; 0: rate"),
+    SWITCH(vertical_gradient, "off", "vertical", "let entities and relations feel the head's loss"),
+    WORDED(candidates, 0, INT32_MAX, all_candidates, "all", "vertical",
+           "entities in the head's softmax: all, or so many sampled ones"),
+
+    VALUE(steps, 1, 1e9, "10000", "training", "steps of the whole run"),
+    VALUE(batch, 1, 1e6, "512", "training", "queries a step"),
+    CHOICE(optimizer, optimizers, "adam", "training",
+           "lazy-adam moves only the rows a step has touched"),
+    VALUE(rate, 0, 1e3, "0.001", "training", "learning rate"),
+    VALUE(beta1, 0, 0.999999, "0.9", "training", "adam: how much of the mean gradient is kept"),
+    VALUE(beta2, 0, 0.999999, "0.999", "training", "adam: how much of the mean square is kept"),
+    VALUE(epsilon, 1e-20, 1, "1e-08", "training", "added to the root of the mean square"),
+    CHOICE(schedule, schedules, "step", "training", "how the rate changes over the steps"),
+    VALUE(decay_at, 0, 1e9, "0", "training",
+          "the step at which schedule = step multiplies the rate by decay; 0: at 0.6 of steps"),
+    VALUE(decay, 0, 1, "0.1", "training", "what the rate is multiplied by there"),
+    VALUE(warmup, 0, 1e9, "0", "training", "first steps, in which the rate grows from 0"),
+    VALUE(clip, 0, 1e5, "0", "training", "largest norm of the gradient; 0: no limit"),
+    VALUE(save_every, 0, 1e9, "1000", "training", "steps between saves; 0: at the end only"),
+    VALUE(eval_every, 0, 1e9, "1000", "training",
+          "steps between evaluations on valid; 0: at the end only"),
+    VALUE(patience, 0, 1e6, "0", "training",
+          "evaluations without a better MRR that end the run; 0: never"),
+    VALUE(distance_memory, 1, 1 << 24, "2048", "training", "MiB for the distances of all pairs"),
+    VALUE(seed, 0, 0x1p64, "0", "training", "where all randomness starts"),
+    VALUE(threads, 0, 1024, "0", "training", "threads; 0: as many as the machine has"),
+};
+enum { SETTINGS = sizeof table / sizeof *table };
+
+const vlp_setting *vlp_settings_table(int32_t *count) {
+    *count = SETTINGS;
+    return table;
+}
+
+/* ---- Numbers as text ----------------------------------------------------------------------------- */
+
+/* A program around the library may write decimals with a comma; recipes are the same everywhere. */
+typedef struct plain_locale {
+    locale_t plain, before;
+} plain_locale;
+
+static plain_locale plain_locale_begin(void) {
+    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    return (plain_locale){plain, uselocale(plain)};
+}
+
+static void plain_locale_end(plain_locale locale) {
+    uselocale(locale.before);
+    if (locale.plain) freelocale(locale.plain);
+}
+
+/* The shortest of a few forms that reads back to the same bits. */
+static void print_number(char text[64], double value) {
+    static const int digits[] = {6, 9, 17};
+    plain_locale locale = plain_locale_begin();
+    for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
+        snprintf(text, 64, "%.*g", digits[i], value);
+        double back = strtod(text, NULL);
+        if (back == value) break;
+    }
+    plain_locale_end(locale);
+}
+
+/* Decimals only: strtod would also take hexadecimals, infinities, words and leading space. */
+static bool read_number(double *out, const char *text) {
+    if (*text == '\0' || text[strspn(text, "0123456789+-.eE")] != '\0') return false;
+    plain_locale locale = plain_locale_begin();
+    char *end;
+    *out = strtod(text, &end);
+    plain_locale_end(locale);
+    return *end == '\0';
+}
+
+/* Digits only; false also when there are too many of them. */
+static bool read_whole(uint64_t *out, const char *text) {
+    uint64_t value = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++)
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+            return false;
+    *out = value;
+    return at > text && *at == '\0';
+}
+
+/* The place of a word among choices, -1 where it is not one of them. */
+static int32_t find_choice(const char *const *choices, const char *word) {
+    for (int32_t i = 0; choices && choices[i]; i++)
+        if (strcmp(choices[i], word) == 0) return i;
+    return -1;
+}
+
+/* The word for a value, NULL where there is none. */
+static const char *choice_name(const char *const *choices, int64_t value) {
+    for (int64_t i = 0; choices && choices[i]; i++)
+        if (i == value) return choices[i];
+    return NULL;
+}
+
+/* ---- Members ------------------------------------------------------------------------------------- */
+
+static size_t type_size(vlp_setting_type type) {
+    switch (type) {
+    case VLP_SETTING_LONG:
+        return sizeof(int64_t);
+    case VLP_SETTING_SEED:
+        return sizeof(uint64_t);
+    case VLP_SETTING_NUMBER:
+        return sizeof(double);
+    case VLP_SETTING_SWITCH:
+        return sizeof(bool);
+    case VLP_SETTING_INTEGER:
+    case VLP_SETTING_CHOICE:
+        break;
+    }
+    return sizeof(int32_t);
+}
+
+/* A member's value, in the field of its type. */
+typedef union value {
+    int32_t integer; /* also of a choice */
+    int64_t wide;
+    uint64_t seed;
+    double number;
+    bool on;
+} value;
+
+static value load(const vlp_settings *settings, const vlp_setting *setting) {
+    value found = {.seed = 0};
+    memcpy(&found, (const char *)settings + setting->offset, type_size(setting->type));
+    return found;
+}
+
+static bool in_range(const vlp_setting *setting, value given) {
+    switch (setting->type) {
+    case VLP_SETTING_INTEGER:
+        return given.integer >= setting->least && given.integer <= setting->most;
+    case VLP_SETTING_LONG:
+        return (double)given.wide >= setting->least && (double)given.wide <= setting->most;
+    case VLP_SETTING_NUMBER:
+        return given.number >= setting->least && given.number <= setting->most;
+    case VLP_SETTING_CHOICE:
+        return choice_name(setting->choices, given.integer) != NULL;
+    case VLP_SETTING_SEED:
+    case VLP_SETTING_SWITCH:
+        break;
+    }
+    return true;
+}
+
+/* False where a text is not a value of the setting's type, or not within its range. */
+static bool read_value(value *out, const vlp_setting *setting, const char *text) {
+    *out = (value){.seed = 0};
+    uint64_t whole = 0;
+    int32_t word = find_choice(setting->choices, text);
+    switch (setting->type) {
+    case VLP_SETTING_INTEGER:
+        if (word < 0 && (!read_whole(&whole, text) || whole > INT32_MAX)) return false;
+        out->integer = word < 0 ? (int32_t)whole : word;
+        break;
+    case VLP_SETTING_LONG:
+        if (!read_whole(&whole, text) || whole > INT64_MAX) return false;
+        out->wide = (int64_t)whole;
+        break;
+    case VLP_SETTING_SEED:
+        if (!read_whole(&out->seed, text)) return false;
+        break;
+    case VLP_SETTING_NUMBER:
+        if (!read_number(&out->number, text)) return false;
+        break;
+    case VLP_SETTING_SWITCH:
+        out->on = strcmp(text, "on") == 0;
+        return out->on || strcmp(text, "off") == 0;
+    case VLP_SETTING_CHOICE:
+        out->integer = word;
+        break;
+    }
+    return in_range(setting, *out);
+}
+
+static void store(vlp_settings *settings, const vlp_setting *setting, value given) {
+    memcpy((char *)settings + setting->offset, &given, type_size(setting->type));
+}
+
+void vlp_settings_get(char text[64], const vlp_settings *settings, const vlp_setting *setting) {
+    value found = load(settings, setting);
+    const char *word = NULL;
+    switch (setting->type) {
+    case VLP_SETTING_INTEGER:
+    case VLP_SETTING_CHOICE:
+        word = choice_name(setting->choices, found.integer);
+        if (word)
+            snprintf(text, 64, "%s", word);
+        else
+            snprintf(text, 64, "%" PRId32, found.integer);
+        break;
+    case VLP_SETTING_LONG:
+        snprintf(text, 64, "%" PRId64, found.wide);
+        break;
+    case VLP_SETTING_SEED:
+        snprintf(text, 64, "%" PRIu64, found.seed);
+        break;
+    case VLP_SETTING_NUMBER:
+        print_number(text, found.number);
+        break;
+    case VLP_SETTING_SWITCH:
+        snprintf(text, 64, "%s", found.on ? "on" : "off");
+        break;
+    }
+}
+
+void vlp_settings_default(vlp_settings *settings) {
+    memset(settings, 0, sizeof *settings); /* padding too: equal settings are equal bytes */
+    for (int i = 0; i < SETTINGS; i++) {
+        value given;
+        bool good = read_value(&given, &table[i], table[i].fallback);
+        assert(good);
+        (void)good;
+        store(settings, &table[i], given);
+    }
+}
+
+/* ---- Setting by name ----------------------------------------------------------------------------- */
+
+enum { SHOWN = 100, WORDS = 256 };
+
+/* How much of a text from outside a message quotes: whole characters, and not all of a long text. */
+static int shown_length(const char *text) {
+    return (int)vlp_utf8_valid_prefix(text, strnlen(text, SHOWN));
+}
+
+static const char *shown_rest(const char *text) {
+    return text[shown_length(text)] ? "..." : "";
+}
+
+/* "from 1 to 10" and the like: what a setting takes. */
+static void describe(char text[WORDS], const vlp_setting *setting) {
+    char least[64], most[64];
+    const char *word = setting->choices ? setting->choices[0] : NULL;
+    size_t used = 0;
+    switch (setting->type) {
+    case VLP_SETTING_INTEGER:
+    case VLP_SETTING_LONG:
+        snprintf(text, WORDS, "%s%sa whole number from %.0f to %.0f", word ? word : "",
+                 word ? " or " : "", setting->least, setting->most);
+        break;
+    case VLP_SETTING_SEED:
+        snprintf(text, WORDS, "a whole number from 0 to %" PRIu64, UINT64_MAX);
+        break;
+    case VLP_SETTING_NUMBER:
+        print_number(least, setting->least);
+        print_number(most, setting->most);
+        snprintf(text, WORDS, "a number from %s to %s", least, most);
+        break;
+    case VLP_SETTING_SWITCH:
+        snprintf(text, WORDS, "on or off");
+        break;
+    case VLP_SETTING_CHOICE:
+        for (int i = 0; setting->choices[i]; i++) {
+            const char *between = i == 0 ? "" : setting->choices[i + 1] ? ", " : " or ";
+            int added = snprintf(text + used, WORDS - used, "%s%s", between, setting->choices[i]);
+            used += (size_t)added;
+            assert(used < WORDS);
+        }
+        break;
+    }
+}
+
+/* The settings nearest to a name that is none; "" where nothing is near. */
+static void suggest(char text[WORDS], const char *asked) {
+    text[0] = '\0';
+    size_t length = strnlen(asked, SHOWN), used = 0;
+    /* A name that shares less than half with what was asked for is no help. */
+    int nearest = (int)(length + 1) / 2;
+    for (int i = 0; i < SETTINGS; i++) {
+        int distance = vlp_edit_distance(asked, table[i].name, nearest);
+        if (distance > nearest) continue;
+        if (distance < nearest) used = 0;
+        nearest = distance;
+        int added =
+            snprintf(text + used, WORDS - used, "%s%s", used ? ", " : "; the nearest: ", table[i].name);
+        used += (size_t)added;
+        if (used >= WORDS) used = WORDS - 1; /* cut short, and still a text */
+    }
+}
+
+static const vlp_setting *find_setting(const char *key) {
+    for (int i = 0; i < SETTINGS; i++)
+        if (strcmp(table[i].name, key) == 0) return &table[i];
+    return NULL;
+}
+
+vlp_status vlp_settings_set(vlp_settings *settings, const char *key, const char *text,
+                            const char *where) {
+    char words[WORDS];
+    const char *place = where ? where : "", *colon = where ? ": " : "";
+    const vlp_setting *setting = find_setting(key);
+    if (!setting) {
+        suggest(words, key);
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%s%sthere is no setting '%.*s%s'%s", place, colon,
+                        shown_length(key), key, shown_rest(key),
+                        *words ? words : "; vlp train --help lists them");
+    }
+    value given;
+    if (!read_value(&given, setting, text)) {
+        describe(words, setting);
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%s%s%s takes %s, not '%.*s%s'", place, colon, setting->name,
+                        words, shown_length(text), text, shown_rest(text));
+    }
+    store(settings, setting, given);
+    return VLP_OK;
+}
+
+/* ---- What no single range can say ---------------------------------------------------------------- */
+
+/* A program may have filled the members by itself, past vlp_settings_set. */
+static vlp_status check_ranges(const vlp_settings *settings) {
+    for (int i = 0; i < SETTINGS; i++) {
+        if (in_range(&table[i], load(settings, &table[i]))) continue;
+        char text[64], words[WORDS];
+        vlp_settings_get(text, settings, &table[i]);
+        describe(words, &table[i]);
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%s takes %s, not '%s'", table[i].name, words, text);
+    }
+    return VLP_OK;
+}
+
+/* Settings that only some models have a use for. Those that have a default other than "none" (norm,
+ * references, negatives) are no contradiction where they go unused. */
+static vlp_status check_model(const vlp_settings *settings) {
+    const char *model = models[settings->model];
+    bool diagonal = settings->model == VLP_MODEL_DISTMULT || settings->model == VLP_MODEL_COMPLEX;
+    if (settings->loss == VLP_LOSS_CROSS_ENTROPY && !vlp_model_row_of(settings->model)->dot)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "loss = cross-entropy is for rescal, distmult and complex, not for %s; use loss "
+                        "= negative-sampling",
+                        model);
+    if (settings->n3 > 0.0 && !diagonal)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "n3 is for distmult and complex, not for %s; set it to 0",
+                        model);
+    if (settings->relation_prediction > 0.0 && settings->loss != VLP_LOSS_CROSS_ENTROPY)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "relation_prediction needs loss = cross-entropy, not %s",
+                        losses[settings->loss]);
+    if (settings->relation_dim > 0 && settings->model != VLP_MODEL_TRANSR)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "relation_dim is for transr, not for %s; set it to 0",
+                        model);
+    return VLP_OK;
+}
+
+static vlp_status check_training(const vlp_settings *settings) {
+    if (settings->candidates == 1)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "candidates = 1 leaves the softmax no choice; use all, or 2 or more");
+    if (settings->rate == 0.0 && (!settings->vertical || settings->vertical_rate == 0.0))
+        return vlp_fail(VLP_ERROR_ARGUMENT, "rate = 0 trains nothing; only the vertical head can do "
+                                            "without it, with a vertical_rate of its own");
+    if (settings->schedule == VLP_STEP && settings->decay_at > settings->steps)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "decay_at = %" PRId64 " comes after the last of %" PRId64 " steps",
+                        settings->decay_at, settings->steps);
+    if (settings->warmup > settings->steps)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "warmup = %" PRId64 " is more than all of %" PRId64 " steps",
+                        settings->warmup, settings->steps);
+    if (settings->patience > 0 && settings->eval_every == 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "patience counts evaluations, and eval_every = 0 makes none before the end; set "
+                        "eval_every");
+    return VLP_OK;
+}
+
+vlp_status vlp_settings_check(const vlp_settings *settings) {
+    VLP_TRY(check_ranges(settings));
+    VLP_TRY(check_model(settings));
+    return check_training(settings);
+}

@@ -1,0 +1,107 @@
+/* Every setting of a run, defined once: name, type, default, range and help stand in one table
+ * (settings.c) that recipes, --set, --help, config.ini and the manual all read. */
+#ifndef VLP_LEARN_SETTINGS_H
+#define VLP_LEARN_SETTINGS_H
+
+#include "base/base.h"
+#include "model/gsf.h"
+
+typedef enum vlp_loss_kind { VLP_LOSS_NEGATIVES = 0, VLP_LOSS_CROSS_ENTROPY } vlp_loss_kind;
+typedef enum vlp_negative_source { VLP_NEGATIVES_UNIFORM = 0, VLP_NEGATIVES_RED } vlp_negative_source;
+typedef enum vlp_negative_weight {
+    VLP_WEIGHT_UNIFORM = 0,
+    VLP_WEIGHT_SELF_ADVERSARIAL,
+    VLP_WEIGHT_RED
+} vlp_negative_weight;
+typedef enum vlp_red_form { VLP_RED_PUBLISHED = 0, VLP_RED_PAPER } vlp_red_form;
+typedef enum vlp_optimizer_kind { VLP_ADAM = 0, VLP_LAZY_ADAM, VLP_ADAGRAD } vlp_optimizer_kind;
+typedef enum vlp_schedule { VLP_CONSTANT = 0, VLP_STEP, VLP_LINEAR, VLP_COSINE } vlp_schedule;
+
+typedef struct vlp_settings {
+    /* the model */
+    int32_t model;        /* vlp_model_kind */
+    int32_t dim;          /* complex numbers for complex and rotate */
+    int32_t relation_dim; /* transr; 0: dim */
+    int32_t norm;         /* vlp_norm; transe, transr */
+    double margin;        /* of distance models; range of initial values of all */
+    double init_scale;    /* 0: +-(margin + 2) / dim uniform; else normal with this deviation */
+    /* the horizontal loss L2 */
+    int32_t loss;           /* vlp_loss_kind */
+    int32_t negatives;      /* a query */
+    int32_t negatives_from; /* vlp_negative_source, p0 */
+    int32_t weights;        /* vlp_negative_weight, p1 */
+    double alpha0, alpha1, alpha2, tau;
+    int32_t red_form;           /* vlp_red_form */
+    bool query_weights;         /* 1 / sqrt(n(h, r) + n(t, r-1) + 6) */
+    double n3;                  /* weight of the nuclear 3-norm */
+    double relation_prediction; /* weight of predicting the relation; 0: none */
+    /* the vertical head L1 */
+    bool vertical;
+    int32_t references; /* N; 0: a head without references (the control) */
+    int32_t references_per_head;
+    double temperature;
+    double vertical_weight; /* alpha */
+    double vertical_rate;   /* of the head's matrices; 0: rate */
+    bool vertical_gradient; /* let entities and relations feel L1 */
+    int32_t candidates;     /* of L1's softmax, sampled; 0: all entities */
+    /* training */
+    int64_t steps;
+    int32_t batch;
+    int32_t optimizer; /* vlp_optimizer_kind */
+    double rate, beta1, beta2, epsilon;
+    int32_t schedule; /* vlp_schedule */
+    int64_t decay_at; /* step: where the rate is multiplied by decay; 0: at 0.6 of the steps */
+    double decay;
+    int64_t warmup;
+    double clip;                    /* largest norm of the gradient; 0: none */
+    int64_t save_every, eval_every; /* steps; 0: at the end only */
+    int32_t patience;        /* evaluations of valid without a better MRR that end the run; 0: never */
+    int32_t distance_memory; /* MiB for distances of all pairs */
+    uint64_t seed;
+    int32_t threads;
+} vlp_settings;
+
+typedef enum vlp_setting_type {
+    VLP_SETTING_INTEGER = 0, /* int32_t */
+    VLP_SETTING_LONG,        /* int64_t */
+    VLP_SETTING_SEED,        /* uint64_t */
+    VLP_SETTING_NUMBER,      /* double */
+    VLP_SETTING_SWITCH,      /* bool: on, off */
+    VLP_SETTING_CHOICE       /* int32_t, by name */
+} vlp_setting_type;
+
+typedef struct vlp_setting {
+    const char *name;
+    vlp_setting_type type;
+    size_t offset;              /* in vlp_settings */
+    double least, most;         /* of numbers, both included */
+    const char *const *choices; /* of a choice, ended by NULL */
+    const char *fallback;       /* the default, as text */
+    const char *section; /* "model", "loss", "vertical", "training": headings in config.ini and help */
+    const char *help;    /* one line */
+} vlp_setting;
+
+/* The table, in the order of the manual. */
+const vlp_setting *vlp_settings_table(int32_t *count);
+
+void vlp_settings_default(vlp_settings *settings);
+
+/* Sets one; the error names the key (and the nearest known one), or the value and what it may be.
+ * `where` goes before the message ("recipe.ini:12", "--set"). */
+vlp_status vlp_settings_set(vlp_settings *settings, const char *key, const char *value,
+                            const char *where);
+
+/* Text of one value, as vlp_settings_set reads it: vlp_settings_get then vlp_settings_set gives the same
+ * bits. `text` holds 64 bytes. */
+void vlp_settings_get(char text[64], const vlp_settings *settings, const vlp_setting *setting);
+
+/* A recipe: an INI file of `key = value`; sections are headings only. Later lines win; a key given twice
+ * is an error. vlp_recipe_parse takes the text from memory (for fuzzing); `name` is for messages. */
+vlp_status vlp_recipe_read(vlp_settings *settings, const char *path);
+vlp_status vlp_recipe_parse(vlp_settings *settings, const char *name, const char *text, size_t size);
+
+/* Checks what no single range can say: relation prediction needs cross-entropy, n3 and cross-entropy
+ * need a dot model, norm needs transe or transr, and so on. */
+vlp_status vlp_settings_check(const vlp_settings *settings);
+
+#endif

@@ -1,0 +1,30 @@
+/* The training of one run: what a step needs, and the step. Files, progress and evaluation are the
+ * caller's (train.c). */
+#ifndef VLP_LEARN_TRAINER_H
+#define VLP_LEARN_TRAINER_H
+
+#include "graph/dataset.h"
+#include "learn/settings.h"
+#include "model/model.h"
+
+typedef struct vlp_trainer vlp_trainer;
+
+typedef struct vlp_step_loss {
+    double horizontal, vertical;
+} vlp_step_loss;
+
+/* Prepares distances, references and working memory. The model is the caller's and has gradients.
+ * Settings and data set outlive the trainer. */
+vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const vlp_settings *settings,
+                           vlp_model *model, const vlp_observer *observer);
+void vlp_trainer_free(vlp_trainer *trainer);
+
+/* Step number `step`, from 0: a function of the tables and the settings. `head_only` leaves entities and
+ * relations as they are. A value that is not finite is an error that names the step and the tensor, and
+ * the tables are then not updated. */
+vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step, bool head_only);
+
+/* The learning rate of a step: schedule and warm-up. */
+double vlp_rate_at(const vlp_settings *settings, double rate, int64_t step);
+
+#endif

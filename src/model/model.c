@@ -1,0 +1,135 @@
+#include "model/model.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+
+static const char *const names[VLP_TABLES] = {"entities",
+                                              "relations",
+                                              "aggregator_node",
+                                              "aggregator_edge",
+                                              "aggregator_output",
+                                              "aggregator_node_bias",
+                                              "aggregator_edge_bias",
+                                              "aggregator_output_bias"};
+
+static void set_shapes(vlp_model *model) {
+    int32_t e = model->form.entity_width, q = model->form.query_width;
+    const struct {
+        int64_t rows;
+        int32_t width;
+    } shapes[VLP_TABLES] = {{model->entities, e},
+                            {model->relations, model->form.relation_width},
+                            {e, q},
+                            {e, q},
+                            {e, e + q},
+                            {1, e},
+                            {1, e},
+                            {1, e}};
+    for (int id = 0; id < VLP_TABLES; id++) {
+        model->tables[id].name = names[id];
+        if (vlp_table_of_head(id) && !model->vertical) continue;
+        model->tables[id].rows = shapes[id].rows;
+        model->tables[id].width = shapes[id].width;
+    }
+}
+
+static vlp_status allocate_table(const vlp_model *model, vlp_table *table, bool training) {
+    size_t count = (size_t)table->rows * (size_t)table->width;
+    float **parts[4] = {&table->value, &table->grad, &table->first, &table->second};
+    for (int i = 0; i < (training ? 4 : 1); i++) {
+        *parts[i] = model->backend->allocate(model->compute, count * sizeof(float));
+        if (!*parts[i]) return vlp_fail_memory(table->name);
+    }
+    if (training) {
+        table->touched = model->backend->allocate(model->compute, (size_t)table->rows);
+        if (!table->touched) return vlp_fail_memory(table->name);
+    }
+    return VLP_OK;
+}
+
+vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_compute *compute,
+                         const vlp_model_options *options, int32_t entities, int32_t relations,
+                         bool vertical, bool training) {
+    *out = NULL;
+    vlp_model *model = vlp_alloc_zero(1, sizeof *model);
+    if (!model) return vlp_fail_memory("a model");
+    model->backend = backend;
+    model->compute = compute;
+    model->options = *options;
+    model->entities = entities;
+    model->relations = relations;
+    model->vertical = vertical;
+    vlp_model_form(&model->form, options);
+    set_shapes(model);
+    for (int id = 0; id < VLP_TABLES; id++) {
+        vlp_status status = allocate_table(model, &model->tables[id], training);
+        if (status != VLP_OK) {
+            vlp_model_free(model);
+            return status;
+        }
+    }
+    *out = model;
+    return VLP_OK;
+}
+
+void vlp_model_free(vlp_model *model) {
+    if (!model) return;
+    for (int id = 0; id < VLP_TABLES; id++) {
+        vlp_table *table = &model->tables[id];
+        void *parts[5] = {table->value, table->grad, table->first, table->second, table->touched};
+        for (int i = 0; i < 5; i++)
+            if (parts[i]) model->backend->release(model->compute, parts[i]);
+    }
+    vlp_free(model);
+}
+
+/* ---- Initial values ------------------------------------------------------------------------------ */
+
+typedef struct value_range {
+    uint32_t stream;
+    float uniform; /* half the width of the range, or 0 */
+    float normal;  /* deviation, where uniform is 0 */
+} value_range;
+
+static void fill_values(float *values, int64_t count, uint64_t seed, value_range range) {
+#pragma omp parallel for schedule(static)
+    for (int64_t block = 0; block < (count + 3) / 4; block++) {
+        vlp_random4 bits = vlp_random(seed, range.stream, (uint64_t)block, 0);
+        for (int i = 0; i < 4 && block * 4 + i < count; i++) {
+            float unit = vlp_random_unit(bits.v[i]), value = range.uniform * (2 * unit - 1);
+            if (range.uniform == 0) { /* Box-Muller over two of the four words */
+                float other = vlp_random_unit(bits.v[i ^ 1]);
+                float radius = sqrtf(-2 * logf((i & 1 ? other : unit) + 0x1p-25f));
+                float angle = 6.2831853f * (i & 1 ? unit : other);
+                value = range.normal * radius * (i & 1 ? sinf(angle) : cosf(angle));
+            }
+            values[block * 4 + i] = value;
+        }
+    }
+}
+
+vlp_status vlp_model_init(vlp_model *model, uint64_t seed, double init_scale) {
+    int32_t dim = model->options.dim;
+    float range = (float)((model->options.margin + 2) / dim);
+    for (int id = 0; id < VLP_TABLES; id++) {
+        vlp_table *table = &model->tables[id];
+        int64_t count = table->rows * table->width;
+        bool bias = id >= VLP_TABLE_NODE_BIAS;
+        if (count == 0 || bias) continue; /* biases start at zero */
+        value_range values = {VLP_STREAM_ENTITIES + (uint32_t)id, range, 0};
+        if (vlp_table_of_head(id)) {
+            values.stream = VLP_STREAM_HEAD + 0x100 * (uint32_t)id;
+            values.uniform = (float)sqrt(6.0 / (double)(table->rows + table->width));
+        } else if (init_scale > 0) {
+            values = (value_range){values.stream, 0, (float)init_scale};
+        }
+        float *host = vlp_alloc((size_t)count, sizeof *host);
+        if (!host) return vlp_fail_memory("initial values");
+        fill_values(host, count, seed, values);
+        model->backend->upload(model->compute, table->value, host, (size_t)count * sizeof *host);
+        vlp_free(host);
+    }
+    return VLP_OK;
+}

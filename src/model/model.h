@@ -1,0 +1,100 @@
+/* A model with its numbers: tables of parameters on a backend, and the vertical head over them. */
+#ifndef VLP_MODEL_MODEL_H
+#define VLP_MODEL_MODEL_H
+
+#include "compute/backend.h"
+#include "model/gsf.h"
+
+/* The tables, by name in weight files. */
+typedef enum vlp_table_id {
+    VLP_TABLE_ENTITIES = 0,
+    VLP_TABLE_RELATIONS,
+    /* the head, d_e outputs each */
+    VLP_TABLE_NODE,        /* (d_e, d_q) W_node */
+    VLP_TABLE_EDGE,        /* (d_e, d_q) W_edge */
+    VLP_TABLE_OUTPUT,      /* (d_e, d_e + d_q) W_agg */
+    VLP_TABLE_NODE_BIAS,   /* (1, d_e) */
+    VLP_TABLE_EDGE_BIAS,   /* (1, d_e) */
+    VLP_TABLE_OUTPUT_BIAS, /* (1, d_e) */
+    VLP_TABLES
+} vlp_table_id;
+
+typedef struct vlp_table {
+    const char *name;
+    int64_t rows;
+    int32_t width;
+    float *value; /* (rows, width), on the backend */
+    /* for training, NULL otherwise */
+    float *grad, *first, *second;
+    uint8_t *touched; /* (rows) */
+} vlp_table;
+
+typedef struct vlp_model {
+    const vlp_backend *backend;
+    vlp_compute *compute;
+    vlp_form form;
+    vlp_model_options options;
+    int32_t entities, relations; /* relations: with the inverse ones */
+    bool vertical;
+    vlp_table tables[VLP_TABLES]; /* those of the head are empty without one */
+} vlp_model;
+
+/* `training`: with gradients and moments. Values are zero. */
+vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_compute *compute,
+                         const vlp_model_options *options, int32_t entities, int32_t relations,
+                         bool vertical, bool training);
+void vlp_model_free(vlp_model *model);
+
+/* Initial values, a function of the seed alone: tables uniform within +-(margin + 2) / dim or normal
+ * with deviation init_scale where it is not 0; the head by its fan-in and fan-out. Each table has its
+ * own random stream, so that the head does not change the others. */
+vlp_status vlp_model_init(vlp_model *model, uint64_t seed, double init_scale);
+
+static inline bool vlp_table_of_head(int id) {
+    return id >= VLP_TABLE_NODE;
+}
+
+/* ---- The vertical head (the paper's reference answer aggregation) ---- */
+
+/* References of a batch, on the backend. */
+typedef struct vlp_reference_batch {
+    const int32_t *heads;   /* (batch, most) h_i */
+    const int32_t *answers; /* (batch, most) t_i */
+    const int32_t *counts;  /* (batch) */
+    int32_t most;
+} vlp_reference_batch;
+
+/* Working memory for batches up to a size; what forward leaves here, backward reads. */
+typedef struct vlp_head_work {
+    int32_t batch;
+    float *mean_heads, *mean_answers; /* (batch, d_e) */
+    float *k, *s;                     /* (batch, d_q) mean k_i, mean s_i */
+    float *joined;                    /* (batch, d_e + d_q) [t_N, q] */
+    float *output;                    /* (batch, d_e) t', then normal */
+    float *norms;                     /* (batch) */
+    float *activated;                 /* (batch, d_e) t' before it is normal */
+    float *joined_grad;               /* (batch, d_e + d_q) */
+    float *spare, *spare_rows;        /* (batch, d_q), (batch, d_e) */
+    float *zeros;                     /* (batch, d_e) */
+} vlp_head_work;
+vlp_status vlp_head_work_new(vlp_head_work *work, const vlp_model *model, int32_t batch);
+void vlp_head_work_free(vlp_head_work *work, const vlp_model *model);
+
+/* work->output (batch, d_e): t' / |t'|, from heads (batch, d_e), relations and q (batch, d_q). */
+void vlp_head_forward(const vlp_model *model, vlp_head_work *work, const float *heads,
+                      const int32_t *relations, const float *q, const vlp_reference_batch *references,
+                      int64_t batch);
+/* Where the head's gradient goes on to when embeddings are to feel it. */
+typedef struct vlp_head_sources {
+    const int32_t *heads, *relations; /* (batch) of the queries */
+    float *q_grad;                    /* (batch, d_q), set */
+} vlp_head_sources;
+
+/* From the gradient of work->output, which it overwrites: the head's tables' gradients +=. `sources`
+ * NULL stops there (the default: embeddings do not feel L1); else the gradients of entities and
+ * relations += what comes through references and heads, and q_grad is set. */
+vlp_status vlp_head_backward(const vlp_model *model, vlp_head_work *work, float *output_grad,
+                             const vlp_reference_batch *references, int64_t batch,
+                             const vlp_head_sources *sources);
+
+#endif

@@ -1,0 +1,325 @@
+/* Training as a whole: the same bits from the same seed, at a stop and after it, under SIGKILL, with
+ * damaged files; and that the head leaves the embeddings alone. */
+#include "support.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "learn/trainer.h"
+#include "store/safetensors.h"
+
+enum { MOST_SETTINGS = 24 };
+
+/* A small data set: a generated family. */
+static const char *family(void) {
+    static char folder[64];
+    if (folder[0]) return folder;
+    snprintf(folder, sizeof folder, "%s/people", support_folder());
+    vlp_family_options options = VLP_FAMILY_OPTIONS_INIT;
+    options.families = 6;
+    options.generations = 3;
+    assert_int_equal(vlp_family_generate(NULL, folder, &options), VLP_OK);
+    return folder;
+}
+
+static const char *const base_settings[] = {"steps=40",     "batch=64",      "negatives=16",
+                                            "dim=8",        "rate=0.01",     "threads=2",
+                                            "save_every=5", "eval_every=10", "references=3"};
+enum { BASE_SETTINGS = sizeof base_settings / sizeof *base_settings };
+
+/* Trains with the base settings and some more (ended by NULL). */
+static vlp_status train(const char *run, bool resume, const vlp_observer *observer, ...) {
+    const char *settings[MOST_SETTINGS];
+    int32_t count = 0;
+    for (; count < BASE_SETTINGS; count++) settings[count] = base_settings[count];
+    va_list more;
+    va_start(more, observer);
+    for (const char *text; (text = va_arg(more, const char *));) settings[count++] = text;
+    va_end(more);
+    vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
+    options.settings = settings;
+    options.setting_count = count;
+    options.resume = resume;
+    options.observer = observer;
+    return vlp_train(NULL, family(), run, &options);
+}
+
+static void must(vlp_status status) {
+    if (status != VLP_OK) fail_msg("%s", vlp_error_message());
+}
+
+static void same_file(const char *left, const char *right, const char *name) {
+    vlp_safetensors *a = NULL, *b = NULL;
+    must(vlp_safetensors_open(&a, support_path(left, name), true));
+    must(vlp_safetensors_open(&b, support_path(right, name), true));
+    assert_string_equal(vlp_safetensors_metadata(a, "xxh3_128"),
+                        vlp_safetensors_metadata(b, "xxh3_128"));
+    vlp_safetensors_free(a);
+    vlp_safetensors_free(b);
+}
+
+static void same_runs(const char *left, const char *right) {
+    same_file(left, right, "model.safetensors");
+    same_file(left, right, "state.safetensors");
+}
+
+/* Whether one tensor has the same bytes in two runs. */
+static bool same_tensor(const char *left, const char *right, const char *name) {
+    vlp_safetensors *files[2] = {NULL, NULL};
+    const vlp_tensor *tensors[2];
+    must(vlp_safetensors_open(&files[0], support_path(left, "state.safetensors"), true));
+    must(vlp_safetensors_open(&files[1], support_path(right, "state.safetensors"), true));
+    for (int i = 0; i < 2; i++) {
+        tensors[i] = vlp_safetensors_find(files[i], name);
+        assert_non_null(tensors[i]);
+    }
+    size_t bytes = (size_t)(tensors[0]->shape[0] * tensors[0]->shape[1]) * sizeof(float);
+    bool same = memcmp(tensors[0]->data, tensors[1]->data, bytes) == 0;
+    vlp_safetensors_free(files[0]);
+    vlp_safetensors_free(files[1]);
+    return same;
+}
+
+/* Every model, loss and option trains to finite numbers, twice the same, and not the same with another
+ * seed. */
+static void same_seed_same_bits(void **state) {
+    (void)state;
+    const char *cases[][4] = {
+        {"model=rotate", NULL},
+        {"model=transe", "norm=l2", NULL},
+        {"model=transr", "relation_dim=5", NULL},
+        {"model=distmult", "weights=self-adversarial", "negatives_from=uniform", NULL},
+        {"model=complex", "loss=cross-entropy", "relation_prediction=0.5", "n3=0.01"},
+        {"model=rescal", "optimizer=adagrad", "clip=1", NULL},
+        {"candidates=20", "optimizer=lazy-adam", "schedule=cosine", NULL},
+        {"vertical_gradient=on", "warmup=10", "weights=uniform", NULL}};
+    const char *folder = support_folder();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char runs[3][64];
+        for (int r = 0; r < 3; r++) {
+            snprintf(runs[r], sizeof runs[r], "%s/%zu-%d", folder, i, r);
+            must(train(runs[r], false, NULL, r == 2 ? "seed=1" : "seed=0",
+                       cases[i][0] ? cases[i][0] : NULL, cases[i][1], cases[i][2], cases[i][3], NULL));
+        }
+        same_runs(runs[0], runs[1]);
+        assert_false(same_tensor(runs[0], runs[2], "entities"));
+    }
+    support_remove(folder);
+}
+
+/* f_g is bit for bit the same with the head on and off. */
+static void head_leaves_embeddings_alone(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    char on[64], off[64], felt[64];
+    snprintf(on, sizeof on, "%s/on", folder);
+    snprintf(off, sizeof off, "%s/off", folder);
+    snprintf(felt, sizeof felt, "%s/felt", folder);
+    must(train(on, false, NULL, NULL));
+    must(train(off, false, NULL, "vertical=off", NULL));
+    must(train(felt, false, NULL, "vertical_gradient=on", NULL));
+    const char *names[] = {"entities", "relations", "entities.first", "relations.second"};
+    for (int i = 0; i < 4; i++) {
+        assert_true(same_tensor(on, off, names[i]));
+        assert_false(same_tensor(on, felt, names[i]));
+    }
+    support_remove(folder);
+}
+
+/* Asks to stop once a step is done. */
+typedef struct stopper {
+    int64_t at;
+    bool now;
+} stopper;
+
+static void watch_steps(void *user, const char *what, int64_t done, int64_t total) {
+    stopper *when = user;
+    (void)total;
+    if (strcmp(what, "steps") == 0 && done >= when->at) when->now = true;
+}
+
+static bool stop_now(void *user) {
+    return ((stopper *)user)->now;
+}
+
+static vlp_observer stop_at(stopper *when) {
+    return (vlp_observer){.progress = watch_steps, .stop = stop_now, .user = when};
+}
+
+static void resuming_changes_nothing(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    char whole[64], parts[64];
+    snprintf(whole, sizeof whole, "%s/whole", folder);
+    snprintf(parts, sizeof parts, "%s/parts", folder);
+    must(train(whole, false, NULL, NULL));
+    int stops = 0;
+    for (int round = 0; round < 100; round++) {
+        /* Stops fall between saves and on them. */
+        stopper when = {1 + 3 * round, false};
+        vlp_observer observer = stop_at(&when);
+        vlp_status status = train(parts, round > 0, &observer, NULL);
+        if (status == VLP_OK) break;
+        assert_int_equal(status, VLP_ERROR_STOPPED);
+        stops++;
+    }
+    assert_true(stops > 3);
+    same_runs(whole, parts);
+    char *left = support_read(whole, "metrics.jsonl"), *right = support_read(parts, "metrics.jsonl");
+    int lines[2] = {0, 0};
+    for (char *at = left; (at = strchr(at, '\n')); at++) lines[0]++;
+    for (char *at = right; (at = strchr(at, '\n')); at++) lines[1]++;
+    assert_int_equal(lines[0], 4);
+    assert_int_equal(lines[1], 4);
+    free(left);
+    free(right);
+    support_remove(folder);
+}
+
+static void refuses(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    char run[64];
+    snprintf(run, sizeof run, "%s/run", folder);
+    must(train(run, false, NULL, NULL));
+    assert_int_equal(train(run, false, NULL, NULL), VLP_ERROR_IO);
+    assert_non_null(strstr(vlp_error_message(), "is a run already"));
+    assert_int_equal(train(run, true, NULL, "dim=9", NULL), VLP_ERROR_ARGUMENT);
+    assert_non_null(strstr(vlp_error_message(), "was started with dim = 8, not 9"));
+    /* Another data set than it was trained on. */
+    support_write_text(folder, "train.txt", "a\tr\tb\n");
+    vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
+    options.resume = true;
+    assert_int_not_equal(vlp_train(NULL, folder, run, &options), VLP_OK);
+    support_remove(folder);
+}
+
+/* A number that is not finite ends a step with its number, and the tables stay as they are. */
+static void not_finite_is_named(void **state) {
+    (void)state;
+    vlp_dataset *dataset = NULL;
+    vlp_compute *compute = NULL;
+    vlp_model *model = NULL;
+    vlp_trainer *trainer = NULL;
+    vlp_settings settings;
+    vlp_settings_default(&settings);
+    settings.dim = 8;
+    settings.batch = 32;
+    settings.negatives = 8;
+    must(vlp_dataset_open(&dataset, family(), NULL));
+    must(vlp_cpu_backend.open(&compute, 2));
+    vlp_model_options options = {settings.model, settings.dim, 0, settings.norm, settings.margin};
+    must(vlp_model_new(&model, &vlp_cpu_backend, compute, &options, vlp_dataset_entity_count(dataset),
+                       2 * vlp_dataset_relation_count(dataset), true, true));
+    must(vlp_model_init(model, 0, 0));
+    must(vlp_trainer_new(&trainer, dataset, &settings, model, NULL));
+    vlp_step_loss loss;
+    must(vlp_trainer_step(&loss, trainer, 0, false));
+    vlp_table *relations = &model->tables[VLP_TABLE_RELATIONS];
+    for (int64_t i = 0; i < relations->rows * relations->width; i++) relations->value[i] = NAN;
+    float before = model->tables[VLP_TABLE_ENTITIES].value[0];
+    assert_int_equal(vlp_trainer_step(&loss, trainer, 7, false), VLP_ERROR_FORMAT);
+    assert_non_null(strstr(vlp_error_message(), "step 7"));
+    assert_non_null(strstr(vlp_error_message(), "not finite"));
+    assert_true(before == model->tables[VLP_TABLE_ENTITIES].value[0]);
+    vlp_trainer_free(trainer);
+    vlp_model_free(model);
+    vlp_cpu_backend.close(compute);
+    vlp_dataset_free(dataset);
+}
+
+/* A damaged state is refused by name, and the one before is used: the end is the same. */
+static void damaged_state_falls_back(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    char whole[64], hurt[64];
+    snprintf(whole, sizeof whole, "%s/whole", folder);
+    snprintf(hurt, sizeof hurt, "%s/hurt", folder);
+    must(train(whole, false, NULL, NULL));
+    stopper when = {23, false};
+    vlp_observer observer = stop_at(&when);
+    assert_int_equal(train(hurt, false, &observer, NULL), VLP_ERROR_STOPPED);
+    FILE *file = fopen(support_path(hurt, "state.safetensors"), "r+b");
+    fseek(file, 5000, SEEK_SET);
+    int byte = fgetc(file);
+    fseek(file, 5000, SEEK_SET);
+    fputc(byte ^ 1, file);
+    fclose(file);
+    must(train(hurt, true, NULL, NULL));
+    same_runs(whole, hurt);
+    /* Both damaged: an error that names the file. */
+    assert_int_equal(truncate(support_path(hurt, "state.safetensors"), 100), 0);
+    assert_int_equal(truncate(support_path(hurt, "state.previous.safetensors"), 100), 0);
+    assert_int_equal(train(hurt, true, NULL, NULL), VLP_ERROR_FORMAT);
+    assert_non_null(strstr(vlp_error_message(), "state.previous.safetensors"));
+    support_remove(folder);
+}
+
+/* Runs the program on the family; kills it after some milliseconds unless that is negative. Returns
+ * whether it ended by itself, well. The library's threads must not have run in this process when it
+ * forks, so the program is run, not the function. */
+static bool run_program(const char *data, const char *run, int milliseconds) {
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const char *arguments[2 * BASE_SETTINGS + 16] = {
+            getenv("VLP_PROGRAM"), "train", data, "-o", run, "--resume", "-q"};
+        int count = 7;
+        for (int i = 0; i < BASE_SETTINGS; i++) {
+            arguments[count++] = "--set";
+            arguments[count++] = base_settings[i];
+        }
+        if (!freopen("/dev/null", "w", stdout)) _exit(126);
+        execv(arguments[0], (char *const *)(uintptr_t)arguments);
+        _exit(127);
+    }
+    if (milliseconds >= 0) {
+        nanosleep(&(struct timespec){0, milliseconds * 1000000L}, NULL);
+        kill(child, SIGKILL);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Killed at any moment, a hundred times, a run ends with the bits of one that never was. */
+static void killed_a_hundred_times(void **state) {
+    (void)state;
+    const char *program = getenv("VLP_PROGRAM");
+    if (!program || access(program, X_OK) != 0) skip();
+    const char *folder = support_folder();
+    char whole[64], killed[64];
+    snprintf(whole, sizeof whole, "%s/whole", folder);
+    snprintf(killed, sizeof killed, "%s/killed", folder);
+    assert_true(run_program(family(), whole, -1));
+    int ended = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        vlp_random4 bits = vlp_random(1, VLP_STREAM_TEST, i, 0);
+        ended += run_program(family(), killed, (int)(bits.v[0] % 120));
+        if (ended > 0 && i % 10 == 0) { /* start over: kills at the beginning count too */
+            same_runs(whole, killed);
+            support_remove(killed);
+            ended = 0;
+        }
+    }
+    assert_true(run_program(family(), killed, -1));
+    same_runs(whole, killed);
+    support_remove(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_a_hundred_times), /* first: it forks */
+        cmocka_unit_test(same_seed_same_bits),      cmocka_unit_test(head_leaves_embeddings_alone),
+        cmocka_unit_test(resuming_changes_nothing), cmocka_unit_test(refuses),
+        cmocka_unit_test(not_finite_is_named),      cmocka_unit_test(damaged_state_falls_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
