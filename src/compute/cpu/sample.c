@@ -40,8 +40,8 @@ typedef struct drawing {
     int32_t head;
     int32_t *mark, stamp;
     word_stream random;
-    int32_t left[MOST_SHELLS];  /* members that remain in each shell */
-    double weight[MOST_SHELLS]; /* of a member */
+    int32_t left[MOST_SHELLS];   /* members that remain in each shell */
+    double falloff[MOST_SHELLS]; /* exp(-alpha0 k): a member's weight, k shells behind the nearest */
     int32_t shells;
 } drawing;
 
@@ -84,7 +84,7 @@ static void open_shells(drawing *draw) {
     if (!view) {
         draw->shells = 1;
         draw->left[0] = draw->options->entities;
-        draw->weight[0] = 1;
+        draw->falloff[0] = 1;
         return;
     }
     const int32_t *counts = view->counts + (int64_t)draw->head * (view->limit + 1);
@@ -99,8 +99,7 @@ static void open_shells(drawing *draw) {
         rest -= draw->left[d];
     }
     draw->left[known] = rest;
-    for (int32_t d = 1; d <= known; d++)
-        draw->weight[d] = exp(-(double)draw->options->alpha0 * (double)(d - 1));
+    for (int32_t k = 0; k <= known; k++) draw->falloff[k] = exp(-(double)draw->options->alpha0 * k);
 }
 
 static bool take(drawing *draw, int32_t entity, int32_t shell) {
@@ -110,15 +109,20 @@ static bool take(drawing *draw, int32_t entity, int32_t shell) {
     return true;
 }
 
+/* Weights are taken relative to the nearest shell that has members left, so that a great alpha0 leaves
+ * something to choose by. */
 static int32_t draw_shell(drawing *draw) {
+    int32_t first = 0;
+    while (draw->left[first] == 0) first++;
     double total = 0;
-    for (int32_t d = 0; d < draw->shells; d++) total += draw->weight[d] * (double)draw->left[d];
+    for (int32_t d = first; d < draw->shells; d++) total += draw->falloff[d - first] * draw->left[d];
     double point = next_unit(&draw->random) * total;
-    int32_t last = -1;
-    for (int32_t d = 0; d < draw->shells; d++) {
-        if (draw->left[d] == 0) continue;
+    int32_t last = first;
+    for (int32_t d = first; d < draw->shells; d++) {
+        double weight = draw->falloff[d - first] * draw->left[d];
+        if (weight == 0) continue;
         last = d;
-        point -= draw->weight[d] * (double)draw->left[d];
+        point -= weight;
         if (point < 0) break;
     }
     return last;
