@@ -27,12 +27,14 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # ---- Settings ----
 # Packages are looked up only once they are installed: `deps` comes first.
-PACKAGES := serd-0 zlib libxxhash openblas
+PACKAGES := serd-0 zlib libxxhash
+# OpenBLAS is loaded at run time (src/compute/cpu/blas.c): its header is needed, no link to it.
+BLAS_CFLAGS = $(shell pkg-config --cflags openblas)
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
 OPTIMIZE ?= -O3 -g
 # No global fast-math: only what lets loops over expf and sqrtf become vectors.
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fopenmp -fno-math-errno \
-             $(OPTIMIZE) $(WARNINGS) -Iinclude -Isrc $(shell pkg-config --cflags $(PACKAGES)) \
+             $(OPTIMIZE) $(WARNINGS) -Iinclude -Isrc $(shell pkg-config --cflags $(PACKAGES)) $(BLAS_CFLAGS) \
              $(SANITIZE) $(CFLAGS)
 LIBS = $(shell pkg-config --libs $(PACKAGES)) -lm
 LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)

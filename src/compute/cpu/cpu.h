@@ -2,6 +2,8 @@
 #ifndef VLP_COMPUTE_CPU_CPU_H
 #define VLP_COMPUTE_CPU_CPU_H
 
+#include <cblas.h>
+
 #include "base/simd.h"
 #include "compute/backend.h"
 
@@ -24,6 +26,9 @@ struct vlp_compute {
     const int32_t *segments_of;
     float *scratch; /* grows as asked for */
     int64_t scratch_capacity;
+    void *blas; /* OpenBLAS, loaded */
+    void (*sgemm)(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, blasint, blasint, blasint, float,
+                  const float *, blasint, const float *, blasint, float, float *, blasint);
     int32_t *marks; /* (threads, entities) of the sampler */
     int64_t marks_capacity;
 };
@@ -34,6 +39,9 @@ void cpu_segments_free(cpu_segments *segments);
 
 /* At least `count` floats of working memory, contents undefined; NULL and a message when out of it. */
 float *cpu_scratch(vlp_compute *compute, int64_t count);
+
+vlp_status cpu_blas_open(vlp_compute *compute);
+void cpu_blas_close(vlp_compute *compute);
 
 /* The operations, one file a group. */
 void cpu_product(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const float *, int64_t,

@@ -1,6 +1,5 @@
 /* Losses over rows of scores; a row's gradient replaces its scores. */
-#include <math.h>
-
+#include "base/vector_math.h"
 #include "compute/cpu/cpu.h"
 
 /* The paper's L2 for one query: -log s(c) - sum p1 log s(-n), halved, times the query's weight. The

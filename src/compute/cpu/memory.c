@@ -3,21 +3,27 @@
 
 #include "compute/cpu/cpu.h"
 
-static vlp_status cpu_open(vlp_compute **out, int32_t threads) {
-    *out = NULL;
-    vlp_compute *compute = vlp_alloc_zero(1, sizeof *compute);
-    if (!compute) return vlp_fail_memory("the CPU backend");
-    compute->threads = vlp_thread_count(threads);
-    *out = compute;
-    return VLP_OK;
-}
-
 static void cpu_close(vlp_compute *compute) {
     if (!compute) return;
     cpu_segments_free(&compute->segments);
     vlp_free(compute->scratch);
     vlp_free(compute->marks);
+    cpu_blas_close(compute);
     vlp_free(compute);
+}
+
+static vlp_status cpu_open(vlp_compute **out, int32_t threads) {
+    *out = NULL;
+    vlp_compute *compute = vlp_alloc_zero(1, sizeof *compute);
+    if (!compute) return vlp_fail_memory("the CPU backend");
+    compute->threads = vlp_thread_count(threads);
+    vlp_status status = cpu_blas_open(compute);
+    if (status != VLP_OK) {
+        cpu_close(compute);
+        return status;
+    }
+    *out = compute;
+    return VLP_OK;
 }
 
 static void *cpu_allocate(vlp_compute *compute, size_t bytes) {

@@ -1,20 +1,8 @@
 /* Rows of tables: gathering, scattering, norms, elementwise passes. */
-#include <math.h>
 #include <string.h>
 
-#include <cblas.h>
-
+#include "base/vector_math.h"
 #include "compute/cpu/cpu.h"
-
-void cpu_product(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                 int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
-                 float beta, float *c, int64_t ldc) {
-    (void)compute;
-    if (m == 0 || n == 0) return;
-    cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
-                transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, alpha, a,
-                (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
-}
 
 void cpu_gather(vlp_compute *compute, float *out, const float *table, const int32_t *ids, int64_t count,
                 int32_t width) {
@@ -137,10 +125,19 @@ double cpu_square_sum(vlp_compute *compute, const float *values, int64_t count, 
 
 /* ---- Elementwise passes over rows ---------------------------------------------------------------- */
 
+/* tanh(x) = 1 - 2 / (exp(2 x) + 1), which has vectors; beyond 9 it is 1 in fp32. */
+VLP_CLONES static void tanh_row(float *x, const float *bias, int32_t width) {
+#pragma omp simd
+    for (int32_t j = 0; j < width; j++) {
+        float value = x[j] + bias[j];
+        value = value > 9.0f ? 9.0f : value < -9.0f ? -9.0f : value;
+        x[j] = 1.0f - 2.0f / (expf(2.0f * value) + 1.0f);
+    }
+}
+
 void cpu_tanh_rows(vlp_compute *compute, float *x, const float *bias, int64_t rows, int32_t width) {
 #pragma omp parallel for num_threads(compute->threads) if (rows * width > 4096)
-    for (int64_t i = 0; i < rows; i++)
-        for (int32_t j = 0; j < width; j++) x[i * width + j] = tanhf(x[i * width + j] + bias[j]);
+    for (int64_t i = 0; i < rows; i++) tanh_row(x + i * width, bias, width);
 }
 
 void cpu_tanh_backward(vlp_compute *compute, float *grad, const float *y, int64_t rows, int32_t width) {

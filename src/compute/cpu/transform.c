@@ -1,8 +1,8 @@
 /* Queries from heads and relations, answers moved by relations, and their gradients. Gradients of
  * relations are summed relation by relation, so that no two threads write the same row. */
-#include <math.h>
 #include <string.h>
 
+#include "base/vector_math.h"
 #include "compute/cpu/cpu.h"
 
 /* ---- One row ------------------------------------------------------------------------------------- */
@@ -16,7 +16,9 @@ VLP_CLONES static void scale_complex(float *q, const float *h, const float *r, i
 
 /* cos and sin in two loops: in one they do not become vectors. */
 VLP_CLONES static void phases(float *cosine, float *sine, const float *rho, float scale, int32_t count) {
+#pragma omp simd
     for (int32_t j = 0; j < count; j++) cosine[j] = cosf(rho[j] * scale);
+#pragma omp simd
     for (int32_t j = 0; j < count; j++) sine[j] = sinf(rho[j] * scale);
 }
 

@@ -1,0 +1,70 @@
+/* OpenBLAS, loaded when the backend opens. It chooses its kernels while it is loaded, by a list of
+ * processors that it knows, and on one that is newer than its list it falls back to the oldest, which is
+ * eight times slower. So it is asked what it chose, and, where the processor can do more, loaded again
+ * with the name of a kernel that fits. A choice of the user's (OPENBLAS_CORETYPE) stands. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cblas.h>
+
+#include "compute/cpu/cpu.h"
+
+static const char library[] = "libopenblas.so.0";
+static const char variable[] = "OPENBLAS_CORETYPE";
+
+/* Kernels without AVX2: what OpenBLAS takes when it does not know the processor. */
+static bool is_old(const char *core) {
+    static const char *const old[] = {"Prescott", "Core2",   "Banias",      "Northwood", "Dunnington",
+                                      "Nehalem",  "Generic", "Sandybridge", "Unknown"};
+    for (size_t i = 0; i < sizeof old / sizeof *old; i++)
+        if (strcasecmp(core, old[i]) == 0) return true;
+    return false;
+}
+
+/* The kernel that fits this processor, or NULL when the old ones do. */
+static const char *fitting_kernel(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+        return "SKYLAKEX";
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "HASWELL";
+#endif
+    return NULL;
+}
+
+vlp_status cpu_blas_open(vlp_compute *compute) {
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        return vlp_fail(VLP_ERROR_IO,
+                        "cannot load %s (%s); install OpenBLAS (Debian: libopenblas0-openmp)", library,
+                        dlerror());
+    char *(*corename)(void) = NULL;
+    *(void **)&corename = dlsym(handle, "openblas_get_corename");
+    const char *kernel = fitting_kernel();
+    if (corename && kernel && !getenv(variable) && is_old(corename())) {
+        dlclose(handle);
+        setenv(variable, kernel, 1);
+        handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+        unsetenv(variable);
+        if (!handle) return vlp_fail(VLP_ERROR_IO, "cannot load %s (%s)", library, dlerror());
+    }
+    *(void **)&compute->sgemm = dlsym(handle, "cblas_sgemm");
+    compute->blas = handle;
+    if (!compute->sgemm) return vlp_fail(VLP_ERROR_IO, "%s has no cblas_sgemm", library);
+    return VLP_OK;
+}
+
+void cpu_blas_close(vlp_compute *compute) {
+    if (compute->blas) dlclose(compute->blas);
+}
+
+void cpu_product(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                 int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                 float beta, float *c, int64_t ldc) {
+    if (m == 0 || n == 0) return;
+    compute->sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
+                   transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, alpha, a,
+                   (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
+}
