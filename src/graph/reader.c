@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 /* A block of 4 MiB keeps text and spans near the cache; a line may grow it up to LINE_LIMIT. */
-enum { BLOCK = 4 << 20, LINE_LIMIT = 64 << 20, SMALL_PIECE = 1 << 16 };
+enum { FIRST_BLOCK = 1 << 16, BLOCK = 4 << 20, LINE_LIMIT = 64 << 20, SMALL_PIECE = 1 << 16 };
 
 void vlp_triple_list_free(vlp_triple_list *list) {
     vlp_free(list->items);
@@ -68,6 +68,10 @@ static vlp_status next_block(block_reader *reader, const char **text, size_t *si
         if (reader->ended) {
             reader->taken = reader->filled;
             break;
+        }
+        if (reader->capacity < BLOCK) { /* small files are done with a small buffer */
+            VLP_TRY(vlp_grow(&reader->buffer, &reader->capacity, BLOCK, 1, "a reader"));
+            continue;
         }
         const char *last = memrchr(reader->buffer, '\n', reader->filled);
         if (last) {
@@ -177,7 +181,7 @@ vlp_status vlp_read_lines(vlp_read_sink *sink, vlp_source *source, const vlp_rea
     bool header = options->skip_first_line;
     vlp_piece *pieces = vlp_alloc_zero((size_t)threads, sizeof *pieces);
     if (!pieces) return vlp_fail_memory("a reader");
-    VLP_CHECK(vlp_grow(&reader.buffer, &reader.capacity, BLOCK, 1, "a reader"));
+    VLP_CHECK(vlp_grow(&reader.buffer, &reader.capacity, FIRST_BLOCK, 1, "a reader"));
     for (;;) {
         const char *text = NULL;
         size_t size = 0;
