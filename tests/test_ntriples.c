@@ -71,6 +71,10 @@ static const good_case good_cases[] = {
     {"_:a.b-c_9 <a:p> _:1.2. # x\n", {"_:a.b-c_9", "a:p", "_:1.2"}},
     {"_:\xc3\xa9\xc2\xb7 <a:p> _:_ .\n", {"_:\xc3\xa9\xc2\xb7", "a:p", "_:_"}},
     {"_:b1 <a:p> _:B1 .\n_:genid1 <a:p> _:b0 .\n", {"_:b1", "a:p", "_:B1", "_:genid1", "a:p", "_:b0"}},
+    /* Words of Turtle as labels */
+    {"_:BASE <a:p> _:base .\n_:Prefix <a:p> <a:o>.\n",
+     {"_:BASE", "a:p", "_:base", "_:Prefix", "a:p", "a:o"}},
+    {"_:graph <a:p> _:true.\n", {"_:graph", "a:p", "_:true"}},
     /* Literals */
     {"<a:s> <a:p> \"\" .\n", {"a:s", "a:p", "\"\""}},
     {"<a:s><a:p>\"x\".\n", {"a:s", "a:p", "\"x\""}},

@@ -306,13 +306,18 @@ static vlp_span end_name(vlp_piece *piece, size_t length) {
     return name;
 }
 
+/* serd takes a blank subject labelled base, prefix or graph for the word of Turtle; a letter put before
+ * every label keeps them apart, and is taken off again here. */
+static const uint8_t blank_prefix[] = "b";
+
 static bool add_resource(vlp_span *out, vlp_piece *piece, const SerdNode *node) {
     size_t mark = node->type == SERD_BLANK ? 2 : 0;
-    size_t length = mark + node->n_bytes;
+    size_t prefix = node->type == SERD_BLANK ? sizeof blank_prefix - 1 : 0;
+    size_t length = mark + node->n_bytes - prefix;
     char *name = begin_name(piece, length);
     if (!name) return false;
     memcpy(name, "_:", mark);
-    memcpy(name + mark, node->buf, node->n_bytes);
+    memcpy(name + mark, node->buf + prefix, node->n_bytes - prefix);
     *out = end_name(piece, length);
     return true;
 }
@@ -493,6 +498,7 @@ static void read_statements(vlp_piece *piece, const survey *good) {
         return;
     }
     serd_reader_set_strict(reader, true);
+    serd_reader_add_blank_prefix(reader, blank_prefix);
     serd_reader_set_error_sink(reader, take_complaint, &this);
     SerdStatus outcome = serd_reader_read_source(reader, fetch, never_fails, &this, NULL, PAGE);
     serd_reader_free(reader);
