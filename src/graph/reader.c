@@ -135,6 +135,8 @@ static void look_up(vlp_piece *piece, const vlp_read_sink *sink) {
 static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece) {
     int64_t count = piece->span_count / 3;
     vlp_triple_list *list = sink->triples;
+    sink->skipped += piece->skipped;
+    if (count == 0) return VLP_OK;
     if (list->count + count > INT32_MAX)
         return vlp_fail(VLP_ERROR_FORMAT, "more than %d triples in one file", INT32_MAX);
     VLP_TRY(
@@ -149,7 +151,6 @@ static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece) {
         out[i] = (vlp_triple){ids[0], ids[1], ids[2]};
     }
     list->count += count;
-    sink->skipped += piece->skipped;
     return VLP_OK;
 }
 
