@@ -122,7 +122,8 @@ typedef struct vlp_backend {
     vlp_status (*pair_scores)(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
                               const int32_t *relations, const float *relation_table,
                               const float *entity_table, int32_t entities, const vlp_pairs *pairs);
-    /* From d scores: q_grad (batch, query_width) =, entity_grad +=, relation_grad += (moved answers
+    /* For the pairs that pair_scores was called with last, unchanged.
+     * From d scores: q_grad (batch, query_width) =, entity_grad +=, relation_grad += (moved answers
      * only), touched as in scatter_add. */
     vlp_status (*pair_backward)(vlp_compute *compute, const vlp_form *form, float *q_grad,
                                 float *entity_grad, uint8_t *touched, float *relation_grad,
@@ -192,12 +193,12 @@ typedef struct vlp_backend {
     /* ---- ranks ---- */
     /* For every query and mixture: candidates that score above the answer, and equal to it, the filtered
      * ones (filter_offset, filtered; the answer itself is none of them) left out. above, equal: (count,
-     * mixtures). False when a score is not a number. vertical may be NULL. `only` (entities) marks the
-     * candidates that compete, NULL: all. */
-    bool (*rank)(vlp_compute *compute, int32_t *above, int32_t *equal, const float *vertical,
-                 const float *horizontal, const int32_t *answers, const int64_t *filter_offset,
-                 const int32_t *filtered, const uint8_t *only, const vlp_mixture *mixtures,
-                 int32_t mixture_count, int32_t entities, int64_t count);
+     * mixtures). VLP_ERROR_FORMAT when a score is not a number. vertical may be NULL. `only` (entities)
+     * marks the candidates that compete, NULL: all. */
+    vlp_status (*rank)(vlp_compute *compute, int32_t *above, int32_t *equal, const float *vertical,
+                       const float *horizontal, const int32_t *answers, const int64_t *filter_offset,
+                       const int32_t *filtered, const uint8_t *only, const vlp_mixture *mixtures,
+                       int32_t mixture_count, int32_t entities, int64_t count);
 } vlp_backend;
 
 extern const vlp_backend vlp_cpu_backend;

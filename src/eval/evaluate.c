@@ -57,9 +57,11 @@ static vlp_status set_filter(ranker *work, int64_t count) {
         for (int64_t j = 0; j < size; j++)
             removed +=
                 known[j] != work->answers[i] && (!work->options->only || work->options->only[known[j]]);
-        memcpy(work->filtered + total, known, (size_t)size * sizeof *known);
+        if (size > 0) memcpy(work->filtered + total, known, (size_t)size * sizeof *known);
         work->filter_offset[i] = total;
-        work->candidates[i] = work->competing - removed;
+        /* The answer is a candidate even where it is not among those that compete. */
+        bool outside = work->options->only && !work->options->only[work->answers[i]];
+        work->candidates[i] = work->competing - removed + outside;
         total += size;
     }
     work->filter_offset[count] = total;
@@ -73,13 +75,14 @@ static vlp_status rank_batch(ranker *work, int64_t start, int64_t count) {
     const float *horizontal, *vertical;
     VLP_TRY(vlp_scorer_run(&horizontal, &vertical, work->scorer, work->queries, count));
     VLP_TRY(set_filter(work, count));
-    if (!model->backend->rank(model->compute, work->above, work->equal, vertical, horizontal,
-                              work->answers, work->filter_offset, work->filtered, work->options->only,
-                              work->options->mixtures, mixtures, model->entities, count))
-        return vlp_fail(VLP_ERROR_FORMAT,
-                        "a score is not a number (query %lld of %s); the run is damaged or "
-                        "training diverged",
-                        (long long)start, vlp_split_names[work->options->split]);
+    vlp_status status =
+        model->backend->rank(model->compute, work->above, work->equal, vertical, horizontal,
+                             work->answers, work->filter_offset, work->filtered, work->options->only,
+                             work->options->mixtures, mixtures, model->entities, count);
+    if (status == VLP_ERROR_FORMAT)
+        return vlp_fail(status, "%s (query %lld of %s); the run is damaged or training diverged",
+                        vlp_error_message(), (long long)start, vlp_split_names[work->options->split]);
+    VLP_TRY(status);
     for (int64_t i = 0; i < count; i++)
         for (int32_t m = 0; m < mixtures; m++)
             work->out->ranks[(int64_t)m * work->out->queries + start + i] = (vlp_rank){

@@ -15,7 +15,7 @@ static vlp_status list_known(vlp_trainer *trainer) {
             vlp_filter_answers(trainer->known, trainer->heads[i], trainer->query_relations[i], &count);
         VLP_TRY(vlp_grow(&trainer->known_list, &trainer->known_capacity, total + count, sizeof(int32_t),
                          "known answers"));
-        memcpy(trainer->known_list + total, answers, (size_t)count * sizeof *answers);
+        if (count > 0) memcpy(trainer->known_list + total, answers, (size_t)count * sizeof *answers);
         trainer->known_offset[i] = total;
         total += count;
     }

@@ -51,6 +51,7 @@ vlp_status cpu_blas_open(vlp_compute *compute) {
         if (!handle) return vlp_fail(VLP_ERROR_IO, "cannot load %s (%s)", library, dlerror());
     }
     *(void **)&compute->sgemm = dlsym(handle, "cblas_sgemm");
+    *(void **)&compute->set_blas_threads = dlsym(handle, "openblas_set_num_threads");
     compute->blas = handle;
     if (!compute->sgemm) return vlp_fail(VLP_ERROR_IO, "%s has no cblas_sgemm", library);
     return VLP_OK;
@@ -64,6 +65,8 @@ void cpu_product(vlp_compute *compute, bool transpose_a, bool transpose_b, int64
                  int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                  float beta, float *c, int64_t ldc) {
     if (m == 0 || n == 0) return;
+    /* The number is the process's, not ours alone: said each time, and cheap to say. */
+    if (compute->set_blas_threads) compute->set_blas_threads(compute->threads);
     compute->sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
                    transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, alpha, a,
                    (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);

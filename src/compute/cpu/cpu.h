@@ -24,9 +24,11 @@ struct vlp_compute {
     cpu_segments segments;
     /* Which pairs the segments are of: the backward pass uses those of the forward pass again. */
     const int32_t *segments_of;
+    int32_t segments_batch, segments_width;
     float *scratch; /* grows as asked for */
     int64_t scratch_capacity;
     void *blas; /* OpenBLAS, loaded */
+    void (*set_blas_threads)(int);
     void (*sgemm)(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, blasint, blasint, blasint, float,
                   const float *, blasint, const float *, blasint, float, float *, blasint);
     int32_t *marks; /* (threads, entities) of the sampler */
@@ -96,8 +98,8 @@ void cpu_cube_loss(vlp_compute *, float *, double *, const float *, float, int64
 void cpu_update(vlp_compute *, const vlp_update *, float *, float *, float *, float *, uint8_t *, bool,
                 int64_t, int32_t);
 double cpu_square_sum(vlp_compute *, const float *, int64_t, bool *);
-bool cpu_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
-              const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t, int32_t,
-              int64_t);
+vlp_status cpu_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
+                    const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t,
+                    int32_t, int64_t);
 
 #endif

@@ -10,6 +10,13 @@
 
 /* ---- One pair ------------------------------------------------------------------------------------ */
 
+VLP_CLONES static float euclidean(const float *q, const float *k, int32_t width) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int32_t j = 0; j < width; j++) sum += (q[j] - k[j]) * (q[j] - k[j]);
+    return sqrtf(sum);
+}
+
 VLP_CLONES static float similarity(const vlp_form *form, const float *q, const float *k) {
     int32_t width = form->query_width, half = width / 2;
     float sum = 0;
@@ -23,9 +30,7 @@ VLP_CLONES static float similarity(const vlp_form *form, const float *q, const f
         for (int32_t j = 0; j < width; j++) sum += fabsf(q[j] - k[j]);
         return form->margin - sum;
     case VLP_MINUS_L2:
-#pragma omp simd reduction(+ : sum)
-        for (int32_t j = 0; j < width; j++) sum += (q[j] - k[j]) * (q[j] - k[j]);
-        return form->margin - sqrtf(sum);
+        return form->margin - euclidean(q, k, width);
     case VLP_MINUS_MODULUS:
 #pragma omp simd reduction(+ : sum)
         for (int32_t j = 0; j < half; j++) {
@@ -57,7 +62,8 @@ VLP_CLONES static void similarity_backward(const vlp_form *form, float *q_grad, 
         }
         break;
     case VLP_MINUS_L2: {
-        float distance = form->margin - similarity(form, q, k);
+        /* Not from the score: taking the margin off again would leave little of a small distance. */
+        float distance = euclidean(q, k, width);
         float scale = distance > VLP_TINY_DISTANCE ? w / distance : 0.0f;
         for (int32_t j = 0; j < width; j++) {
             float g = scale * (q[j] - k[j]);
@@ -83,7 +89,9 @@ VLP_CLONES static void similarity_backward(const vlp_form *form, float *q_grad, 
 /* ---- Pairs by entity ----------------------------------------------------------------------------- */
 
 static vlp_status sort_pairs(vlp_compute *compute, const vlp_pairs *pairs, int32_t entities) {
-    if (compute->segments_of == pairs->entities) return VLP_OK;
+    if (compute->segments_of == pairs->entities && compute->segments_batch == pairs->batch &&
+        compute->segments_width == pairs->width)
+        return VLP_OK;
     compute->segments_of = NULL;
     VLP_TRY(cpu_segments_make(&compute->segments, pairs->entities, (int64_t)pairs->batch * pairs->width,
                               entities));
@@ -129,6 +137,8 @@ vlp_status cpu_pair_scores(vlp_compute *compute, const vlp_form *form, float *sc
     compute->segments_of = NULL; /* the caller may have put other entities into the same array */
     VLP_TRY(sort_pairs(compute, pairs, entities));
     compute->segments_of = pairs->entities;
+    compute->segments_batch = pairs->batch;
+    compute->segments_width = pairs->width;
     const cpu_segments *segments = &compute->segments;
 #pragma omp parallel num_threads(compute->threads)
     {

@@ -58,13 +58,13 @@ static void rank_row(int32_t *above, int32_t *equal, const float *scores, int32_
     }
 }
 
-bool cpu_rank(vlp_compute *compute, int32_t *above, int32_t *equal, const float *vertical,
-              const float *horizontal, const int32_t *answers, const int64_t *filter_offset,
-              const int32_t *filtered, const uint8_t *only, const vlp_mixture *mixtures,
-              int32_t mixture_count, int32_t entities, int64_t count) {
+vlp_status cpu_rank(vlp_compute *compute, int32_t *above, int32_t *equal, const float *vertical,
+                    const float *horizontal, const int32_t *answers, const int64_t *filter_offset,
+                    const int32_t *filtered, const uint8_t *only, const vlp_mixture *mixtures,
+                    int32_t mixture_count, int32_t entities, int64_t count) {
     bool bad = false;
     float *buffers = cpu_scratch(compute, (int64_t)compute->threads * entities);
-    if (!buffers) return false;
+    if (!buffers) return VLP_ERROR_MEMORY;
 #pragma omp parallel for num_threads(compute->threads) schedule(dynamic, 4) reduction(|| : bad)
     for (int64_t i = 0; i < count; i++) {
         float *scores = buffers + (int64_t)omp_get_thread_num() * entities;
@@ -77,5 +77,5 @@ bool cpu_rank(vlp_compute *compute, int32_t *above, int32_t *equal, const float 
                      entities);
         }
     }
-    return !bad;
+    return bad ? vlp_fail(VLP_ERROR_FORMAT, "a score is not a number") : VLP_OK;
 }

@@ -105,33 +105,47 @@ static double sum_in_order(const float *parts, int64_t count) {
     return sum;
 }
 
+/* In double: the square of a gradient of 1e20 is still a number. */
+VLP_CLONES static double square_chunk(const float *values, int64_t count) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < count; i++) sum += (double)values[i] * (double)values[i];
+    return sum;
+}
+
 double cpu_square_sum(vlp_compute *compute, const float *values, int64_t count, bool *finite) {
     enum { CHUNK = 4096 };
     int64_t chunks = (count + CHUNK - 1) / CHUNK;
-    float *parts = cpu_scratch(compute, chunks);
+    double *parts = vlp_alloc((size_t)chunks, sizeof *parts), sum = 0;
     if (!parts) {
         *finite = false;
         return NAN;
     }
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (chunks > 16)
-    for (int64_t c = 0; c < chunks; c++) {
-        int64_t size = count - c * CHUNK < CHUNK ? count - c * CHUNK : CHUNK;
-        parts[c] = square_row(values + c * CHUNK, (int32_t)size);
-    }
-    double sum = sum_in_order(parts, chunks);
+    for (int64_t c = 0; c < chunks; c++)
+        parts[c] =
+            square_chunk(values + c * CHUNK, count - c * CHUNK < CHUNK ? count - c * CHUNK : CHUNK);
+    /* In their order, whichever thread made them. */
+    for (int64_t c = 0; c < chunks; c++) sum += parts[c];
+    vlp_free(parts);
     *finite = isfinite(sum);
     return sum;
 }
 
 /* ---- Elementwise passes over rows ---------------------------------------------------------------- */
 
-/* tanh(x) = 1 - 2 / (exp(2 x) + 1), which has vectors; beyond 9 it is 1 in fp32. */
+/* tanh(x) = 1 - 2 / (exp(2 x) + 1), which has vectors; beyond 9 it is 1 in fp32. Near zero the
+ * difference would lose what matters: there it is the start of the series. */
 VLP_CLONES static void tanh_row(float *x, const float *bias, int32_t width) {
 #pragma omp simd
     for (int32_t j = 0; j < width; j++) {
         float value = x[j] + bias[j];
         value = value > 9.0f ? 9.0f : value < -9.0f ? -9.0f : value;
-        x[j] = 1.0f - 2.0f / (expf(2.0f * value) + 1.0f);
+        float square = value * value;
+        float near_zero =
+            value * (1.0f - square * (1.0f / 3 - square * (2.0f / 15 - square * (17.0f / 315))));
+        float far = 1.0f - 2.0f / (expf(2.0f * value) + 1.0f);
+        x[j] = square < 0.04f ? near_zero : far;
     }
 }
 
@@ -149,7 +163,7 @@ void cpu_normalize(vlp_compute *compute, float *rows_inout, float *norms, int64_
 #pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
     for (int64_t i = 0; i < rows; i++) {
         float *row = rows_inout + i * width;
-        norms[i] = sqrtf(square_row(row, width));
+        norms[i] = (float)sqrt(square_chunk(row, width));
         float scale = norms[i] > VLP_TINY_DISTANCE ? 1.0f / norms[i] : 0.0f;
         for (int32_t j = 0; j < width; j++) row[j] *= scale;
     }

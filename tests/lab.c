@@ -1,0 +1,146 @@
+#include "lab.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void lab_open(lab *bench, int32_t threads, uint64_t seed) {
+    memset(bench, 0, sizeof *bench);
+    bench->backend = &vlp_cpu_backend;
+    bench->threads = threads;
+    bench->random.seed = seed;
+    assert_int_equal(bench->backend->open(&bench->compute, threads), VLP_OK);
+}
+
+void lab_clear(lab *bench) {
+    while (bench->hosts > 0) free(bench->host[--bench->hosts]);
+    while (bench->devices > 0) bench->backend->release(bench->compute, bench->device[--bench->devices]);
+}
+
+void lab_close(lab *bench) {
+    lab_clear(bench);
+    bench->backend->close(bench->compute);
+}
+
+/* ---- Arrays -------------------------------------------------------------------------------------- */
+
+static void *host_array(lab *bench, int64_t count, size_t size) {
+    assert_true(bench->hosts < LAB_ARRAYS);
+    void *memory = calloc((size_t)count + 1, size);
+    assert_non_null(memory);
+    bench->host[bench->hosts++] = memory;
+    return memory;
+}
+
+int32_t lab_between(lab *bench, int32_t low, int32_t high) {
+    return low + oracle_below(&bench->random, high - low + 1);
+}
+
+double *lab_zeros(lab *bench, int64_t count) {
+    return host_array(bench, count, sizeof(double));
+}
+
+double *lab_random(lab *bench, int64_t count, double range) {
+    double *values = lab_zeros(bench, count);
+    for (int64_t i = 0; i < count; i++) {
+        double unit = (double)oracle_below(&bench->random, 1 << 24) * 0x1p-24;
+        values[i] = (double)(float)(range * (2 * unit - 1));
+    }
+    return values;
+}
+
+double *lab_shares(lab *bench, int64_t count) {
+    double *shares = lab_random(bench, count, 1), sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += fabs(shares[i]) + 0.125;
+    for (int64_t i = 0; i < count; i++) shares[i] = (double)(float)((fabs(shares[i]) + 0.125) / sum);
+    return shares;
+}
+
+int32_t *lab_ids(lab *bench, int64_t count, int32_t low, int32_t high) {
+    int32_t *ids = host_array(bench, count, sizeof *ids);
+    for (int64_t i = 0; i < count; i++) ids[i] = lab_between(bench, low, high);
+    return ids;
+}
+
+void *lab_put_bytes(lab *bench, const void *bytes, size_t size) {
+    assert_true(bench->devices < LAB_ARRAYS);
+    void *memory = bench->backend->allocate(bench->compute, size + 1);
+    assert_non_null(memory);
+    bench->device[bench->devices++] = memory;
+    if (size > 0) bench->backend->upload(bench->compute, memory, bytes, size);
+    return memory;
+}
+
+float *lab_put(lab *bench, const double *values, int64_t count) {
+    float *rounded = malloc(((size_t)count + 1) * sizeof *rounded);
+    assert_non_null(rounded);
+    for (int64_t i = 0; i < count; i++) rounded[i] = (float)values[i];
+    float *memory = lab_put_bytes(bench, rounded, (size_t)count * sizeof *rounded);
+    free(rounded);
+    return memory;
+}
+
+int32_t *lab_put_ids(lab *bench, const int32_t *ids, int64_t count) {
+    return lab_put_bytes(bench, ids, (size_t)count * sizeof *ids);
+}
+
+void lab_get_bytes(lab *bench, void *to, const void *from, size_t size) {
+    if (size > 0) bench->backend->download(bench->compute, to, from, size);
+}
+
+double *lab_get(lab *bench, const float *values, int64_t count) {
+    double *wide = lab_zeros(bench, count);
+    float *narrow = malloc(((size_t)count + 1) * sizeof *narrow);
+    assert_non_null(narrow);
+    lab_get_bytes(bench, narrow, values, (size_t)count * sizeof *narrow);
+    for (int64_t i = 0; i < count; i++) wide[i] = (double)narrow[i];
+    free(narrow);
+    return wide;
+}
+
+/* ---- Judging ------------------------------------------------------------------------------------- */
+
+void lab_expect(const char *what, const double *expected, const double *got, int64_t count,
+                double tolerance, double floor) {
+    for (int64_t i = 0; i < count; i++) {
+        bool near = isinf(expected[i])
+                        ? got[i] == expected[i]
+                        : fabs(got[i] - expected[i]) <= tolerance * (fabs(expected[i]) + floor);
+        if (near) continue;
+        print_error("%s: number %lld of %lld is %.9g, expected %.9g\n", what, (long long)i,
+                    (long long)count, got[i], expected[i]);
+        fail();
+    }
+}
+
+void lab_expect_near(const char *what, const double *expected, const double *got, int64_t count) {
+    lab_expect(what, expected, got, count, 1e-5, 1);
+}
+
+void lab_expect_gradient(const char *what, const double *expected, const double *got, int64_t count) {
+    lab_expect(what, expected, got, count, 5e-4, 0.02);
+}
+
+void lab_expect_same_bits(lab *bench, const char *what, const double *before, const float *now,
+                          int64_t count) {
+    const double *after = lab_get(bench, now, count);
+    if (memcmp(before, after, (size_t)count * sizeof *after) == 0) return;
+    print_error("%s: the same work gave other bits\n", what);
+    fail();
+}
+
+/* ---- Slopes -------------------------------------------------------------------------------------- */
+
+double lab_slope(double *x, lab_function f, const void *context) {
+    double at = *x, step = 1e-6;
+    *x = at + step;
+    double up = f(context);
+    *x = at - step;
+    double down = f(context);
+    *x = at;
+    return (up - down) / (2 * step);
+}
+
+void lab_slopes(double *out, double *x, int64_t count, lab_function f, const void *context) {
+    for (int64_t i = 0; i < count; i++) out[i] = lab_slope(x + i, f, context);
+}

@@ -1,0 +1,862 @@
+/* Ranks against a slow oracle: every score is made with plain loops, in double, from the tables as they
+ * would be exported; every candidate is compared with the answer one by one. Scores that lie too near to
+ * tell may fall either way, rows that are copies of each other have to tie exactly.
+ *
+ * Also: nothing of an answer reaches a score, baselines, kinds of queries, and what goes wrong. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#include "eval/baselines.h"
+#include "eval/evaluate.h"
+#include "failing_allocator.h"
+#include "oracle.h"
+
+enum { SEED = 77, WIDEST = 16, ALL = 7, TRAIN_VALID = 3 };
+
+/* ---- Data sets ---- */
+
+typedef struct sizes {
+    int32_t entities, relations;
+    int32_t unseen; /* entities, beyond those, that only valid and test have */
+    int64_t counts[VLP_SPLITS];
+} sizes;
+
+static void write_triples(const char *folder, const char *name, const vlp_triple *triples,
+                          int64_t count) {
+    char *text = malloc((size_t)count * 40 + 1), *at = text;
+    assert_non_null(text);
+    for (int64_t i = 0; i < count; i++)
+        at += sprintf(at, "e%d\tr%d\te%d\n", triples[i].head, triples[i].relation, triples[i].tail);
+    support_write(folder, name, text, (size_t)(at - text));
+    free(text);
+}
+
+static const char *const split_files[VLP_SPLITS] = {"train.txt", "valid.txt", "test.txt"};
+
+static vlp_dataset *open_folder(const char *folder) {
+    vlp_dataset *dataset = NULL;
+    vlp_dataset_options options = VLP_DATASET_OPTIONS_INIT;
+    options.threads = 1;
+    vlp_status status = vlp_dataset_open(&dataset, folder, &options);
+    if (status != VLP_OK) print_error("%s\n", vlp_error_message());
+    assert_int_equal(status, VLP_OK);
+    return dataset;
+}
+
+/* Triples at random, a few of them repeated in other splits; heads crowd at the low ids. */
+static vlp_dataset *random_dataset(sizes s, oracle_random *random) {
+    const char *folder = support_folder();
+    vlp_triple *triples[VLP_SPLITS];
+    for (int split = 0; split < VLP_SPLITS; split++) {
+        triples[split] = calloc((size_t)s.counts[split] + 1, sizeof **triples);
+        assert_non_null(triples[split]);
+        int32_t entities = s.entities + (split > 0 ? s.unseen : 0);
+        for (int64_t i = 0; i < s.counts[split]; i++) {
+            triples[split][i] =
+                (vlp_triple){oracle_below(random, 1 + oracle_below(random, entities)),
+                             oracle_below(random, s.relations), oracle_below(random, entities)};
+            if (split > 0 && oracle_chance(random, 8))
+                triples[split][i] = triples[0][oracle_below(random, (int32_t)s.counts[0])];
+        }
+        write_triples(folder, split_files[split], triples[split], s.counts[split]);
+    }
+    for (int split = 0; split < VLP_SPLITS; split++) free(triples[split]);
+    vlp_dataset *dataset = open_folder(folder);
+    support_remove(folder);
+    return dataset;
+}
+
+/* ---- A model over a data set ---- */
+
+typedef struct world {
+    const vlp_dataset *dataset;
+    vlp_compute *compute;
+    vlp_model *model;
+    float *tables[VLP_TABLES]; /* as exported */
+    int32_t *copy_of;          /* (entities) the first entity with the same row */
+    int32_t entities, relations;
+} world;
+
+typedef struct model_kind {
+    int32_t model, norm, dim, relation_dim;
+} model_kind;
+
+static const model_kind kinds[] = {
+    {VLP_MODEL_DISTMULT, 0, 7, 0},         {VLP_MODEL_COMPLEX, 0, 5, 0},
+    {VLP_MODEL_TRANSE, VLP_NORM_L1, 6, 0}, {VLP_MODEL_TRANSE, VLP_NORM_L2, 6, 0},
+    {VLP_MODEL_ROTATE, 0, 4, 0},           {VLP_MODEL_RESCAL, 0, 4, 0},
+    {VLP_MODEL_TRANSR, VLP_NORM_L1, 5, 3}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* Copies of rows, a row of zeros, biases that are not zero. */
+static void spoil_tables(world *w, oracle_random *random) {
+    size_t width = (size_t)w->model->form.entity_width;
+    float *rows = w->tables[VLP_TABLE_ENTITIES];
+    for (int32_t e = 0; e < w->entities; e++) {
+        w->copy_of[e] = e > 0 && oracle_chance(random, 3) ? w->copy_of[oracle_below(random, e)] : e;
+        if (w->copy_of[e] != e)
+            memcpy(rows + (size_t)e * width, rows + (size_t)w->copy_of[e] * width, width * sizeof *rows);
+        else if (e == 2)
+            memset(rows + (size_t)e * width, 0, width * sizeof *rows);
+    }
+    for (int id = VLP_TABLE_NODE_BIAS; w->model->vertical && id < VLP_TABLES; id++)
+        for (int32_t j = 0; j < w->model->tables[id].width; j++)
+            w->tables[id][j] = (float)(oracle_below(random, 2001) - 1000) * 4e-4f;
+}
+
+static size_t table_bytes(const vlp_table *table) {
+    return (size_t)table->rows * (size_t)table->width * sizeof(float);
+}
+
+static void world_upload(world *w) {
+    for (int id = 0; id < VLP_TABLES; id++)
+        vlp_cpu_backend.upload(w->compute, w->model->tables[id].value, w->tables[id],
+                               table_bytes(&w->model->tables[id]));
+}
+
+static world world_make(const vlp_dataset *dataset, model_kind kind, bool vertical, int32_t threads,
+                        oracle_random *random) {
+    world w = {.dataset = dataset,
+               .entities = vlp_dataset_entity_count(dataset),
+               .relations = vlp_dataset_relation_count(dataset)};
+    vlp_model_options options = {kind.model, kind.dim, kind.relation_dim, kind.norm, 4.0};
+    assert_int_equal(vlp_cpu_backend.open(&w.compute, threads), VLP_OK);
+    assert_int_equal(vlp_model_new(&w.model, &vlp_cpu_backend, w.compute, &options, w.entities,
+                                   2 * w.relations, vertical, false),
+                     VLP_OK);
+    assert_int_equal(vlp_model_init(w.model, random->step + 5, 0), VLP_OK);
+    w.copy_of = calloc((size_t)w.entities, sizeof *w.copy_of);
+    assert_non_null(w.copy_of);
+    for (int id = 0; id < VLP_TABLES; id++) {
+        size_t bytes = table_bytes(&w.model->tables[id]);
+        w.tables[id] = malloc(bytes + 1);
+        assert_non_null(w.tables[id]);
+        vlp_cpu_backend.download(w.compute, w.tables[id], w.model->tables[id].value, bytes);
+    }
+    spoil_tables(&w, random);
+    world_upload(&w);
+    return w;
+}
+
+static void world_free(world *w) {
+    vlp_model_free(w->model);
+    vlp_cpu_backend.close(w->compute);
+    for (int id = 0; id < VLP_TABLES; id++) free(w->tables[id]);
+    free(w->copy_of);
+}
+
+/* ---- The oracle's scores ---- */
+
+/* y = W_r1 x + b_r, without b_r when `linear`. */
+static void oracle_query(double *y, const world *w, const double *x, int32_t relation, bool linear) {
+    const vlp_model_options *options = &w->model->options;
+    int32_t dim = options->dim, deep = options->relation_dim;
+    const float *r = w->tables[VLP_TABLE_RELATIONS] + (int64_t)relation * w->model->form.relation_width;
+    for (int32_t j = 0; j < dim; j++) {
+        double turn = options->kind == VLP_MODEL_ROTATE ? r[j] * M_PI * dim / (options->margin + 2) : 0;
+        double re = options->kind == VLP_MODEL_ROTATE ? cos(turn) : r[j];
+        if (options->kind == VLP_MODEL_TRANSE) {
+            y[j] = x[j] + (linear ? 0 : r[j]);
+        } else if (options->kind == VLP_MODEL_DISTMULT) {
+            y[j] = x[j] * r[j];
+        } else if (options->kind == VLP_MODEL_RESCAL) {
+            y[j] = 0;
+            for (int32_t i = 0; i < dim; i++) y[j] += (double)r[i * dim + j] * x[i];
+        } else if (options->kind != VLP_MODEL_TRANSR) {
+            double im = options->kind == VLP_MODEL_ROTATE ? sin(turn) : r[j + dim];
+            y[j] = x[j] * re - x[j + dim] * im;
+            y[j + dim] = x[j] * im + x[j + dim] * re;
+        }
+    }
+    for (int32_t i = 0; options->kind == VLP_MODEL_TRANSR && i < deep; i++) {
+        y[i] = linear ? 0 : r[deep * dim + i];
+        for (int32_t j = 0; j < dim; j++) y[i] += (double)r[i * dim + j] * x[j];
+    }
+}
+
+static void row_of(double *x, const world *w, int32_t entity) {
+    int32_t width = w->model->form.entity_width;
+    for (int32_t j = 0; j < width; j++)
+        x[j] = w->tables[VLP_TABLE_ENTITIES][(int64_t)entity * width + j];
+}
+
+/* k = W_r2 t. */
+static void oracle_answer(double *k, const world *w, int32_t entity, int32_t relation) {
+    double x[WIDEST];
+    row_of(x, w, entity);
+    if (w->model->options.kind == VLP_MODEL_TRANSR)
+        oracle_query(k, w, x, relation, true);
+    else
+        memcpy(k, x, sizeof x);
+}
+
+static double oracle_compare(const world *w, const double *q, const double *k) {
+    const vlp_model_options *options = &w->model->options;
+    int32_t width = w->model->form.query_width;
+    double sum = 0;
+    if (vlp_model_row_of(options->kind)->dot) {
+        for (int32_t j = 0; j < width; j++) sum += q[j] * k[j];
+        return sum;
+    }
+    if (options->kind == VLP_MODEL_ROTATE) {
+        for (int32_t j = 0; j < width / 2; j++)
+            sum += hypot(q[j] - k[j], q[j + width / 2] - k[j + width / 2]);
+        return options->margin - sum;
+    }
+    for (int32_t j = 0; j < width; j++)
+        sum += options->norm == VLP_NORM_L1 ? fabs(q[j] - k[j]) : (q[j] - k[j]) * (q[j] - k[j]);
+    return options->margin - (options->norm == VLP_NORM_L1 ? sum : sqrt(sum));
+}
+
+static double product(const world *w, int id, int32_t row, const double *x, int32_t from) {
+    const vlp_table *table = &w->model->tables[id];
+    double sum = 0;
+    for (int32_t j = from; j < table->width; j++)
+        sum += (double)w->tables[id][(int64_t)row * table->width + j] * x[j - from];
+    return sum;
+}
+
+/* t_N: the mean over the references of W_node k_i + W_edge s_i, biases and all; zeros without one. */
+static void oracle_neighbors(double *mean, const world *w, vlp_query query, int32_t most,
+                             int32_t per_head) {
+    int32_t width = w->model->form.entity_width, count = 0;
+    int64_t train;
+    const vlp_triple *triples = vlp_dataset_triples(w->dataset, VLP_TRAIN, &train);
+    vlp_references *found = NULL;
+    const vlp_reference *list = NULL;
+    vlp_reference_options options = {1, most, 8, per_head, 1, NULL};
+    if (most > 0) {
+        assert_int_equal(vlp_references_find(&found, w->dataset, &query, 1, &options), VLP_OK);
+        list = vlp_references_get(found, 0, &count);
+    }
+    memset(mean, 0, WIDEST * sizeof *mean);
+    for (int32_t i = 0; i < count; i++) {
+        vlp_triple edge = triples[list[i].edge];
+        bool forward = query.relation < w->relations;
+        double k[WIDEST], s[WIDEST], h[WIDEST], other[WIDEST];
+        oracle_answer(k, w, forward ? edge.tail : edge.head, query.relation);
+        row_of(h, w, query.entity);
+        row_of(other, w, forward ? edge.head : edge.tail);
+        for (int32_t j = 0; j < width; j++) h[j] -= other[j];
+        oracle_query(s, w, h, query.relation, true);
+        for (int32_t j = 0; j < width; j++)
+            mean[j] += (product(w, VLP_TABLE_NODE, j, k, 0) + w->tables[VLP_TABLE_NODE_BIAS][j] +
+                        product(w, VLP_TABLE_EDGE, j, s, 0) + w->tables[VLP_TABLE_EDGE_BIAS][j]) /
+                       count;
+    }
+    vlp_references_free(found);
+}
+
+/* f_g and f_c of all entities; vertical NULL: not wanted. */
+static void oracle_scores(double *horizontal, double *vertical, const world *w, vlp_query query,
+                          int32_t most, int32_t per_head) {
+    double h[WIDEST], q[WIDEST], k[WIDEST], mean[WIDEST], made[WIDEST], length = 0;
+    int32_t width = w->model->form.entity_width;
+    row_of(h, w, query.entity);
+    oracle_query(q, w, h, query.relation, false);
+    for (int32_t e = 0; e < w->entities; e++) {
+        oracle_answer(k, w, e, query.relation);
+        horizontal[e] = oracle_compare(w, q, k);
+    }
+    if (!vertical) return;
+    oracle_neighbors(mean, w, query, most, per_head);
+    for (int32_t j = 0; j < width; j++) {
+        double sum = w->tables[VLP_TABLE_OUTPUT_BIAS][j];
+        for (int32_t i = 0; i < width; i++)
+            sum +=
+                mean[i] *
+                w->tables[VLP_TABLE_OUTPUT][(int64_t)j * w->model->tables[VLP_TABLE_OUTPUT].width + i];
+        made[j] = tanh(sum + product(w, VLP_TABLE_OUTPUT, j, q, width));
+        length += made[j] * made[j];
+    }
+    for (int32_t e = 0; e < w->entities; e++) {
+        double t[WIDEST], dot = 0, size = 0;
+        row_of(t, w, e);
+        for (int32_t j = 0; j < width; j++) {
+            dot += made[j] * t[j];
+            size += t[j] * t[j];
+        }
+        vertical[e] = size > 0 ? dot / sqrt(length * size) : 0;
+    }
+}
+
+/* ---- The oracle's ranks ---- */
+
+static vlp_query query_of(const vlp_dataset *dataset, vlp_split split, int64_t i, int32_t *answer) {
+    int64_t count;
+    const vlp_triple *triples = vlp_dataset_triples(dataset, split, &count);
+    vlp_triple t = triples[i % count];
+    *answer = i < count ? t.tail : t.head;
+    return i < count ? (vlp_query){t.head, t.relation, -1}
+                     : (vlp_query){t.tail, t.relation + vlp_dataset_relation_count(dataset), -1};
+}
+
+static bool known(const vlp_dataset *dataset, unsigned splits, vlp_query query, int32_t entity) {
+    int32_t relations = vlp_dataset_relation_count(dataset);
+    bool forward = query.relation < relations;
+    for (int split = 0; split < VLP_SPLITS; split++) {
+        int64_t count;
+        const vlp_triple *t = vlp_dataset_triples(dataset, (vlp_split)split, &count);
+        for (int64_t i = 0; (splits >> split & 1) && i < count; i++)
+            if (t[i].relation == query.relation % relations &&
+                (forward ? t[i].head : t[i].tail) == query.entity &&
+                (forward ? t[i].tail : t[i].head) == entity)
+                return true;
+    }
+    return false;
+}
+
+/* How candidates stand to the answer. */
+typedef struct standing {
+    int32_t above, copies, unclear, candidates;
+} standing;
+
+static standing oracle_standing(const world *w, const vlp_ranking_options *options, vlp_query query,
+                                int32_t answer, const double *horizontal, const double *vertical,
+                                vlp_mixture mixture) {
+    standing s = {0, 0, 0, 1};
+    double v = vertical ? mixture.vertical : 0, h = mixture.horizontal;
+    bool flat = v == 0 && h == 0;
+    for (int32_t e = 0; e < w->entities; e++) {
+        if (e == answer || (options->only && !options->only[e]) ||
+            known(w->dataset, options->filter, query, e))
+            continue;
+        s.candidates++;
+        double gold = h * horizontal[answer] + (vertical ? v * vertical[answer] : 0);
+        double less = h * horizontal[e] + (vertical ? v * vertical[e] : 0) - gold;
+        if (flat || w->copy_of[e] == w->copy_of[answer])
+            s.copies++;
+        else if (fabs(less) < 1e-5 * (fabs(v) + fabs(h)) * (1 + fabs(gold)))
+            s.unclear++;
+        else
+            s.above += less > 0;
+    }
+    return s;
+}
+
+typedef struct tally {
+    int64_t compared, unclear, ties, filtered;
+} tally;
+
+static void check_rank(vlp_rank rank, standing s, int64_t query, vlp_mixture mixture) {
+    int32_t above = rank.above - s.above, equal = rank.equal - s.copies;
+    bool right = above >= 0 && equal >= 0 && above + equal <= s.unclear;
+    if (!right || rank.candidates != s.candidates)
+        print_error("query %lld, mixture (%g, %g): above %d equal %d of %d; the oracle has above %d, "
+                    "copies %d, too near to tell %d, of %d\n",
+                    (long long)query, (double)mixture.vertical, (double)mixture.horizontal, rank.above,
+                    rank.equal, rank.candidates, s.above, s.copies, s.unclear, s.candidates);
+    assert_true(right);
+    assert_int_equal(rank.candidates, s.candidates);
+}
+
+static const vlp_mixture both[] = {{1, 0}, {0, 1}, {1, 0.05f}, {1, 1}, {0, 0}, {0.5f, 40}};
+static const vlp_mixture horizontal_only[] = {{0, 1}, {1, 0.5f}};
+
+static vlp_ranking_options ranking_options(const world *w, vlp_split split, unsigned filter) {
+    vlp_ranking_options options = {.split = split,
+                                   .filter = filter,
+                                   .mixtures = w->model->vertical ? both : horizontal_only,
+                                   .mixture_count = w->model->vertical ? 6 : 2,
+                                   .references = 3,
+                                   .threads = 1};
+    return options;
+}
+
+static vlp_ranking *rank_all(const world *w, const vlp_ranking_options *options) {
+    vlp_ranking *ranking = NULL;
+    vlp_status status = vlp_ranking_compute(&ranking, w->model, w->dataset, options);
+    if (status != VLP_OK) print_error("%s\n", vlp_error_message());
+    assert_int_equal(status, VLP_OK);
+    return ranking;
+}
+
+/* All ranks of a split, or every `stride`-th query's. */
+static void check_ranking(const world *w, const vlp_ranking_options *options, int64_t stride,
+                          tally *sum) {
+    int64_t count;
+    vlp_dataset_triples(w->dataset, options->split, &count);
+    double *horizontal = calloc((size_t)w->entities, sizeof *horizontal);
+    double *scores = calloc((size_t)w->entities, sizeof *scores);
+    assert_true(horizontal && scores);
+    double *vertical = w->model->vertical ? scores : NULL;
+    vlp_ranking *ranking = rank_all(w, options);
+    assert_int_equal(ranking->queries, 2 * count);
+    assert_int_equal(ranking->mixtures, options->mixture_count);
+    for (int64_t i = 0; i < 2 * count; i += stride) {
+        int32_t answer;
+        vlp_query query = query_of(w->dataset, options->split, i, &answer);
+        oracle_scores(horizontal, vertical, w, query, options->references, options->references_per_head);
+        for (int32_t m = 0; m < options->mixture_count; m++) {
+            vlp_mixture mixture = options->mixtures[m];
+            standing s = oracle_standing(w, options, query, answer, horizontal, vertical, mixture);
+            check_rank(vlp_ranking_of(ranking, m)[i], s, i, mixture);
+            sum->compared += s.candidates;
+            sum->unclear += s.unclear;
+            sum->ties += s.copies;
+            sum->filtered += w->entities - s.candidates;
+        }
+    }
+    vlp_ranking_free(ranking);
+    free(horizontal);
+    free(scores);
+}
+
+static sizes random_sizes(oracle_random *random) {
+    return (sizes){
+        4 + oracle_below(random, 30),
+        1 + oracle_below(random, 3),
+        oracle_below(random, 6),
+        {10 + oracle_below(random, 60), 1 + oracle_below(random, 15), 1 + oracle_below(random, 15)}};
+}
+
+/* Every model, with and without a head, on valid and on test, each with its filter and with others. */
+static void test_ranks(void **state) {
+    (void)state;
+    tally sum = {0, 0, 0, 0};
+    for (int i = 0; i < 8 * KINDS; i++) {
+        oracle_random random = {SEED, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset(random_sizes(&random), &random);
+        world w = world_make(dataset, kinds[i % KINDS], i / KINDS % 4 != 3, 1 + i % 2, &random);
+        for (int part = 0; part < 4; part++) {
+            vlp_split split = part % 2 ? VLP_TEST : VLP_VALID;
+            unsigned filter = part > 1            ? (unsigned)oracle_below(&random, 8)
+                              : split == VLP_TEST ? ALL
+                                                  : TRAIN_VALID;
+            vlp_ranking_options options = ranking_options(&w, split, filter);
+            options.references = oracle_below(&random, 9);
+            options.references_per_head = oracle_below(&random, 3);
+            options.threads = 1 + part % 2;
+            check_ranking(&w, &options, 1, &sum);
+        }
+        world_free(&w);
+        vlp_dataset_free(dataset);
+    }
+    assert_true(sum.compared > 100000 && sum.unclear < sum.compared / 100);
+    assert_true(sum.ties > sum.compared / 50 && sum.filtered > sum.compared / 50);
+}
+
+/* Only some compete, the answer among them or not. */
+static void test_only(void **state) {
+    (void)state;
+    tally sum = {0, 0, 0, 0};
+    for (int i = 0; i < 2 * KINDS; i++) {
+        oracle_random random = {SEED + 1, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset(random_sizes(&random), &random);
+        world w = world_make(dataset, kinds[i % KINDS], i % 2, 1, &random);
+        uint8_t only[64] = {0};
+        for (int32_t e = 0; e < w.entities; e++) only[e] = oracle_chance(&random, 2);
+        vlp_ranking_options options = ranking_options(&w, VLP_TEST, i % 3 ? ALL : 0);
+        options.only = only;
+        check_ranking(&w, &options, 1, &sum);
+        memset(only, 1, sizeof only);
+        check_ranking(&w, &options, 1, &sum);
+        world_free(&w);
+        vlp_dataset_free(dataset);
+    }
+    assert_true(sum.ties > 0 && sum.filtered > 0);
+}
+
+/* More queries than a batch holds; the same ranks for any number of threads. */
+static void test_batches_and_threads(void **state) {
+    (void)state;
+    tally sum = {0, 0, 0, 0};
+    for (int i = 0; i < KINDS; i++) {
+        oracle_random random = {SEED + 2, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset((sizes){90, 3, 5, {200, 5, 700}}, &random);
+        vlp_ranking *rankings[2];
+        for (int32_t t = 0; t < 2; t++) {
+            oracle_random same = {SEED + 3, (uint64_t)i, 0};
+            world w = world_make(dataset, kinds[i], true, t + 1, &same);
+            vlp_ranking_options options = ranking_options(&w, VLP_TEST, ALL);
+            options.threads = t + 1;
+            rankings[t] = rank_all(&w, &options);
+            if (t == 1) check_ranking(&w, &options, 53, &sum);
+            world_free(&w);
+        }
+        assert_true(rankings[0]->queries > 1024);
+        assert_memory_equal(rankings[0]->ranks, rankings[1]->ranks,
+                            (size_t)rankings[0]->queries * 6 * sizeof(vlp_rank));
+        for (int t = 0; t < 2; t++) vlp_ranking_free(rankings[t]);
+        vlp_dataset_free(dataset);
+    }
+}
+
+/* ---- Nothing of an answer reaches a score ---- */
+
+/* The data set again, with other answers in test: other tails, or other heads. */
+static vlp_dataset *replace_answers(const vlp_dataset *dataset, bool tails, oracle_random *random) {
+    const char *folder = support_folder();
+    int32_t entities = vlp_dataset_entity_count(dataset);
+    for (int split = 0; split < VLP_SPLITS; split++) {
+        int64_t count;
+        const vlp_triple *from = vlp_dataset_triples(dataset, (vlp_split)split, &count);
+        vlp_triple *triples = calloc((size_t)count + 1, sizeof *triples);
+        assert_non_null(triples);
+        for (int64_t i = 0; i < count; i++) {
+            bool repeated = split == VLP_TEST;
+            triples[i] = from[i];
+            while (repeated) {
+                *(tails ? &triples[i].tail : &triples[i].head) = oracle_below(random, entities);
+                repeated = false;
+                for (int64_t j = 0; j < i; j++)
+                    repeated = repeated || memcmp(&triples[i], &triples[j], sizeof *triples) == 0;
+            }
+        }
+        /* Ids count from 0 in the order of appearance; so do the names that write_triples gives. */
+        write_triples(folder, split_files[split], triples, count);
+        free(triples);
+    }
+    vlp_dataset *made = open_folder(folder);
+    support_remove(folder);
+    return made;
+}
+
+typedef struct score_copy {
+    float *horizontal, *vertical; /* (queries, entities) */
+} score_copy;
+
+static score_copy score(const world *w, const vlp_dataset *dataset, const vlp_query *queries,
+                        int64_t count) {
+    size_t bytes = (size_t)count * (size_t)w->entities * sizeof(float);
+    score_copy copy = {malloc(bytes), malloc(bytes)};
+    assert_true(copy.horizontal && copy.vertical);
+    const float *horizontal, *vertical;
+    vlp_scorer *scorer = NULL;
+    assert_int_equal(vlp_scorer_new(&scorer, w->model, dataset, 4, 0, (int32_t)count, 1), VLP_OK);
+    assert_int_equal(vlp_scorer_run(&horizontal, &vertical, scorer, queries, count), VLP_OK);
+    vlp_cpu_backend.download(w->compute, copy.horizontal, horizontal, bytes);
+    vlp_cpu_backend.download(w->compute, copy.vertical, vertical, bytes);
+    vlp_scorer_free(scorer);
+    return copy;
+}
+
+/* Ranks of replaced answers are those that the old scores give them. */
+static void check_ranks_of_scores(const world *w, const vlp_dataset *other, const score_copy *scores,
+                                  bool tails) {
+    static const vlp_mixture alone[] = {{1, 0}, {0, 1}};
+    vlp_ranking_options options = {
+        .split = VLP_TEST, .mixtures = alone, .mixture_count = 2, .references = 4, .threads = 1};
+    vlp_ranking *ranking = NULL;
+    assert_int_equal(vlp_ranking_compute(&ranking, w->model, other, &options), VLP_OK);
+    int64_t half = ranking->queries / 2;
+    for (int64_t i = tails ? 0 : half; i < (tails ? half : 2 * half); i++) {
+        int32_t answer;
+        query_of(other, VLP_TEST, i, &answer);
+        for (int m = 0; m < 2; m++) {
+            const float *row = (m ? scores->horizontal : scores->vertical) + i * w->entities;
+            vlp_rank expected = {0, -1, w->entities}, found = vlp_ranking_of(ranking, m)[i];
+            for (int32_t e = 0; e < w->entities; e++) {
+                expected.above += row[e] > row[answer];
+                expected.equal += row[e] == row[answer];
+            }
+            assert_memory_equal(&expected, &found, sizeof found);
+        }
+    }
+    vlp_ranking_free(ranking);
+}
+
+static void test_no_leak(void **state) {
+    (void)state;
+    for (int i = 0; i < 2 * KINDS; i++) {
+        oracle_random random = {SEED + 4, (uint64_t)i, 0};
+        const int64_t last = 40;
+        /* Every name is in train or valid, whatever test has. */
+        vlp_dataset *first = random_dataset((sizes){25, 2, 0, {120, 60, last}}, &random);
+        vlp_dataset *dataset = replace_answers(first, true, &random);
+        vlp_dataset_free(first);
+        world w = world_make(dataset, kinds[i % KINDS], true, 1, &random);
+        int64_t triples;
+        vlp_dataset_triples(dataset, VLP_TEST, &triples);
+        vlp_query queries[80];
+        int32_t answer;
+        assert_true(triples > last / 2 && triples <= last);
+        for (int64_t j = 0; j < 2 * triples; j++) queries[j] = query_of(dataset, VLP_TEST, j, &answer);
+        score_copy scores = score(&w, dataset, queries, 2 * triples);
+        for (int tails = 0; tails < 2; tails++) {
+            vlp_dataset *other = replace_answers(dataset, tails, &random);
+            assert_int_equal(vlp_dataset_entity_count(other), w.entities);
+            for (int32_t e = 0; e < w.entities; e++)
+                assert_string_equal(vlp_dataset_entity_name(other, e),
+                                    vlp_dataset_entity_name(dataset, e));
+            size_t bytes = (size_t)(2 * triples) * (size_t)w.entities * sizeof(float);
+            score_copy again = score(&w, other, queries, 2 * triples);
+            assert_memory_equal(scores.horizontal, again.horizontal, bytes);
+            assert_memory_equal(scores.vertical, again.vertical, bytes);
+            check_ranks_of_scores(&w, other, &scores, tails);
+            free(again.horizontal);
+            free(again.vertical);
+            vlp_dataset_free(other);
+        }
+        free(scores.horizontal);
+        free(scores.vertical);
+        world_free(&w);
+        vlp_dataset_free(dataset);
+    }
+}
+
+/* ---- Kinds of queries and baselines ---- */
+
+/* 0 1-1, 1 1-N, 2 N-1, 3 N-N: answers a query, on average over train, against 1.5. */
+static int oracle_mapping(const vlp_triple *train, int64_t count, int32_t relation) {
+    int64_t triples = 0, heads = 0, tails = 0;
+    for (int64_t i = 0; i < count; i++) {
+        bool new_head = true, new_tail = true;
+        if (train[i].relation != relation) continue;
+        for (int64_t j = 0; j < i; j++) {
+            if (train[j].relation != relation) continue;
+            new_head = new_head && train[j].head != train[i].head;
+            new_tail = new_tail && train[j].tail != train[i].tail;
+        }
+        triples++;
+        heads += new_head;
+        tails += new_tail;
+    }
+    if (triples == 0) return -1;
+    return (2 * triples >= 3 * heads) + 2 * (2 * triples >= 3 * tails);
+}
+
+static void test_kinds(void **state) {
+    (void)state;
+    int64_t by_mapping[4] = {0}, by_distance[12] = {0};
+    for (int i = 0; i < 150; i++) {
+        oracle_random random = {SEED + 5, (uint64_t)i, 0};
+        sizes s = random_sizes(&random);
+        s.relations = 3;
+        s.counts[VLP_TRAIN] /= 1 + i % 3;
+        vlp_dataset *dataset = random_dataset(s, &random);
+        oracle_graph graph = {vlp_dataset_entity_count(dataset), vlp_dataset_relation_count(dataset), 0,
+                              0, NULL};
+        int64_t count, train;
+        const vlp_triple *triples = vlp_dataset_triples(dataset, VLP_TEST, &count);
+        const vlp_triple *edges = vlp_dataset_triples(dataset, VLP_TRAIN, &train);
+        for (int64_t j = 0; j < train; j++)
+            oracle_graph_add(&graph, edges[j].head, edges[j].relation, edges[j].tail);
+        int32_t *distance = oracle_distance_matrix(&graph);
+        vlp_query_kind found[64];
+        assert_int_equal(vlp_query_kinds(found, dataset, VLP_TEST, 1 + i % 2), VLP_OK);
+        for (int64_t j = 0; j < 2 * count; j++) {
+            vlp_triple t = triples[j % count];
+            int mapping = oracle_mapping(edges, train, t.relation);
+            assert_int_equal(found[j].relation, t.relation);
+            assert_int_equal(found[j].side, j < count);
+            assert_int_equal(found[j].distance, distance[t.head * graph.entities + t.tail]);
+            by_distance[found[j].distance + 1 < 11 ? found[j].distance + 1 : 11]++;
+            if (mapping < 0) continue; /* not in train: nothing to say */
+            assert_int_equal(found[j].mapping, mapping);
+            by_mapping[mapping]++;
+        }
+        free(distance);
+        oracle_graph_free(&graph);
+        vlp_dataset_free(dataset);
+    }
+    for (int m = 0; m < 4; m++) assert_true(by_mapping[m] > 10);
+    for (int d = 0; d < 6; d++) assert_true(by_distance[d] > 5);
+}
+
+/* The rank of an answer among scores that are counts. */
+static vlp_rank rank_of_counts(const vlp_dataset *dataset, unsigned filter, vlp_query query,
+                               int32_t answer, const int32_t *scores) {
+    vlp_rank rank = {0, 0, 1};
+    for (int32_t e = 0; e < vlp_dataset_entity_count(dataset); e++) {
+        if (e == answer || known(dataset, filter, query, e)) continue;
+        rank.candidates++;
+        rank.above += scores[e] > scores[answer];
+        rank.equal += scores[e] == scores[answer];
+    }
+    return rank;
+}
+
+/* Votes of training edges for their answers: of all that the relation has (most 0), or of references. */
+static void count_votes(int32_t *scores, const vlp_dataset *dataset, vlp_query query, int32_t most,
+                        int32_t per_head) {
+    int32_t relations = vlp_dataset_relation_count(dataset), size = 0;
+    int64_t train;
+    const vlp_triple *edges = vlp_dataset_triples(dataset, VLP_TRAIN, &train);
+    vlp_references *found = NULL;
+    const vlp_reference *list = NULL;
+    vlp_reference_options options = {1, most, 8, per_head, 1, NULL};
+    if (most > 0) {
+        assert_int_equal(vlp_references_find(&found, dataset, &query, 1, &options), VLP_OK);
+        list = vlp_references_get(found, 0, &size);
+    }
+    memset(scores, 0, 64 * sizeof *scores);
+    for (int64_t i = 0; i < (most > 0 ? size : train); i++) {
+        vlp_triple edge = edges[most > 0 ? list[i].edge : i];
+        if (edge.relation != query.relation % relations) continue;
+        scores[query.relation < relations ? edge.tail : edge.head]++;
+    }
+    vlp_references_free(found);
+}
+
+static void test_baselines(void **state) {
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        oracle_random random = {SEED + 6, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset(random_sizes(&random), &random);
+        vlp_split split = i % 2 ? VLP_TEST : VLP_VALID;
+        unsigned splits = i % 5 ? (i % 2 ? ALL : TRAIN_VALID) : 0;
+        int32_t most = 1 + oracle_below(&random, 8), per_head = oracle_below(&random, 3), scores[64];
+        vlp_filter *filter = NULL;
+        int64_t count;
+        vlp_dataset_triples(dataset, split, &count);
+        vlp_rank frequency[64], vote[64];
+        assert_int_equal(vlp_filter_new(&filter, dataset, splits), VLP_OK);
+        assert_int_equal(vlp_baseline_frequency(frequency, dataset, split, filter), VLP_OK);
+        assert_int_equal(vlp_baseline_vote(vote, dataset, split, filter, most, per_head, 1 + i % 2),
+                         VLP_OK);
+        for (int64_t j = 0; j < 2 * count; j++) {
+            int32_t answer;
+            vlp_query query = query_of(dataset, split, j, &answer);
+            count_votes(scores, dataset, query, 0, 0);
+            vlp_rank expected = rank_of_counts(dataset, splits, query, answer, scores);
+            assert_memory_equal(&expected, &frequency[j], sizeof expected);
+            count_votes(scores, dataset, query, most, per_head);
+            expected = rank_of_counts(dataset, splits, query, answer, scores);
+            assert_memory_equal(&expected, &vote[j], sizeof expected);
+        }
+        vlp_filter_free(filter);
+        vlp_dataset_free(dataset);
+    }
+}
+
+/* ---- What goes wrong, and what is empty ---- */
+
+/* One number that is none, in any table, ends the evaluation. */
+static void test_nan(void **state) {
+    (void)state;
+    for (int i = 0; i < KINDS * VLP_TABLES; i++) {
+        oracle_random random = {SEED + 7, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset((sizes){12, 2, 2, {40, 4, 9}}, &random);
+        world w = world_make(dataset, kinds[i / VLP_TABLES], true, 1 + i % 2, &random);
+        vlp_ranking_options options = ranking_options(&w, VLP_TEST, ALL);
+        int id = i % VLP_TABLES;
+        int32_t answer, row = id > VLP_TABLE_RELATIONS ? 0
+                              : id == VLP_TABLE_ENTITIES
+                                  ? w.entities - 1
+                                  : query_of(dataset, VLP_TEST, 3, &answer).relation;
+        w.tables[id][row * w.model->tables[id].width + 1] = NAN;
+        world_upload(&w);
+        vlp_ranking *ranking = (vlp_ranking *)&w;
+        assert_int_equal(vlp_ranking_compute(&ranking, w.model, dataset, &options), VLP_ERROR_FORMAT);
+        assert_null(ranking);
+        assert_non_null(strstr(vlp_error_message(), "not a number"));
+        assert_non_null(strstr(vlp_error_message(), "test"));
+        world_free(&w);
+        vlp_dataset_free(dataset);
+    }
+}
+
+static bool stop_at_once(void *user) {
+    ++*(int *)user;
+    return true;
+}
+
+static void note_progress(void *user, const char *what, int64_t done, int64_t total) {
+    assert_string_equal(what, "queries");
+    *(int *)user = (int)(done * 1000 / total);
+}
+
+static void test_stop_and_empty(void **state) {
+    (void)state;
+    oracle_random random = {SEED + 8, 0, 0};
+    vlp_dataset *dataset = random_dataset((sizes){12, 2, 2, {40, 0, 9}}, &random);
+    world w = world_make(dataset, kinds[0], true, 1, &random);
+    int calls = 0, reached = 0;
+    vlp_observer stopping = {.stop = stop_at_once, .user = &calls};
+    vlp_observer watching = {.progress = note_progress, .user = &reached};
+    vlp_ranking_options options = ranking_options(&w, VLP_TEST, ALL);
+    vlp_ranking *ranking = NULL;
+    options.observer = &stopping;
+    assert_int_equal(vlp_ranking_compute(&ranking, w.model, dataset, &options), VLP_ERROR_STOPPED);
+    assert_null(ranking);
+    assert_true(calls > 0);
+    options.observer = &watching;
+    ranking = rank_all(&w, &options);
+    assert_int_equal(reached, 1000);
+    vlp_ranking_free(ranking);
+    options.split = VLP_VALID;
+    ranking = rank_all(&w, &options);
+    assert_int_equal(ranking->queries, 0);
+    vlp_ranking_free(ranking);
+    vlp_query_kind none;
+    assert_int_equal(vlp_query_kinds(&none, dataset, VLP_VALID, 1), VLP_OK);
+    vlp_ranking_free(NULL);
+    vlp_scorer_free(NULL);
+    world_free(&w);
+    vlp_dataset_free(dataset);
+}
+
+static vlp_status rank_from_nothing(const vlp_dataset *dataset, const vlp_ranking_options *options) {
+    vlp_model_options model_options = {VLP_MODEL_TRANSR, 5, 3, VLP_NORM_L1, 4.0};
+    vlp_compute *compute = NULL;
+    vlp_model *model = NULL;
+    vlp_ranking *ranking = NULL;
+    vlp_status status = vlp_cpu_backend.open(&compute, 1);
+    if (status != VLP_OK) return status;
+    status = vlp_model_new(&model, &vlp_cpu_backend, compute, &model_options,
+                           vlp_dataset_entity_count(dataset), 2 * vlp_dataset_relation_count(dataset),
+                           true, false);
+    if (status == VLP_OK) status = vlp_model_init(model, 1, 0);
+    if (status == VLP_OK) status = vlp_ranking_compute(&ranking, model, dataset, options);
+    vlp_ranking_free(ranking);
+    vlp_model_free(model);
+    vlp_cpu_backend.close(compute);
+    return status;
+}
+
+/* Every allocation fails once, and is called by its name. */
+static void test_out_of_memory(void **state) {
+    (void)state;
+    oracle_random random = {SEED + 9, 0, 0};
+    vlp_dataset *dataset = random_dataset((sizes){12, 2, 2, {40, 3, 9}}, &random);
+    vlp_ranking_options options = {
+        .split = VLP_TEST, .filter = ALL, .mixtures = both, .mixture_count = 6, .references = 3};
+    options.threads = 1;
+    failing_allocator memory;
+    int64_t call = 0;
+    do {
+        failing_allocator_install(&memory, ++call);
+        vlp_status status = rank_from_nothing(dataset, &options);
+        failing_allocator_remove(&memory);
+        if (memory.failed && status != VLP_ERROR_MEMORY)
+            print_error("call %lld: %s\n", (long long)call, vlp_error_message());
+        assert_int_equal(status, memory.failed ? VLP_ERROR_MEMORY : VLP_OK);
+    } while (memory.failed);
+    assert_true(call > 40);
+    vlp_dataset_free(dataset);
+}
+
+static void test_grid(void **state) {
+    (void)state;
+    int32_t count = 0;
+    const vlp_mixture *grid = vlp_mixture_grid(&count);
+    assert_true(count > 10);
+    assert_true(grid[0].vertical == 1 && grid[0].horizontal == 0);
+    assert_true(grid[count - 1].vertical == 0 && grid[count - 1].horizontal == 1);
+    assert_true(fabsf(grid[1].horizontal - 1e-4f) < 1e-9f && grid[count - 2].horizontal == 100);
+    for (int32_t i = 2; i < count - 1; i++) {
+        assert_true(grid[i].vertical == 1);
+        assert_true(fabs(grid[i].horizontal / grid[i - 1].horizontal - pow(10, 0.25)) < 1e-3);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_only),
+        cmocka_unit_test(test_batches_and_threads),
+        cmocka_unit_test(test_no_leak),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_baselines),
+        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_stop_and_empty),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_grid),
+    };
+    return cmocka_run_group_tests_name("evaluate", tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+/* The vertical head over a backend against the paper's formula, reference by reference in double
+ * precision: t', its cosines with every entity, the cross-entropy of their softmax, and the gradients of
+ * the head's six tables, and of the embeddings where they feel L1, against finite differences. */
+#include <math.h>
+#include <string.h>
+
+#include "lab.h"
+#include "model/model.h"
+#include "reference_ops.h"
+
+enum { SEED = 40, ROUNDS = 15, MOST_WIDTH = 32 };
+
+static const vlp_model_options models[] = {
+    {VLP_MODEL_RESCAL, 0, 0, VLP_NORM_L1, 6},  {VLP_MODEL_TRANSE, 0, 0, VLP_NORM_L1, 6},
+    {VLP_MODEL_TRANSR, 0, 0, VLP_NORM_L2, 4},  {VLP_MODEL_DISTMULT, 0, 0, VLP_NORM_L1, 6},
+    {VLP_MODEL_COMPLEX, 0, 0, VLP_NORM_L1, 6}, {VLP_MODEL_ROTATE, 0, 0, VLP_NORM_L1, 6},
+};
+enum { MODELS = sizeof models / sizeof *models };
+
+/* A model's tables on this side, and a batch with its references. */
+typedef struct head_case {
+    reference_head head;
+    double *tables[VLP_TABLES];
+    int32_t entities, batch, most;
+    int32_t *heads, *relations, *answers, *counts;
+    int32_t *reference_heads, *reference_answers; /* (batch, most) */
+    double *weights, temperature;
+} head_case;
+
+static void fill_case(lab *bench, head_case *one, const vlp_model *model) {
+    memset(one, 0, sizeof *one);
+    one->head.form = &model->form;
+    for (int id = 0; id < VLP_TABLES; id++) {
+        const vlp_table *table = &model->tables[id];
+        int64_t size = table->rows * table->width;
+        one->tables[id] = lab_random(bench, size, id == VLP_TABLE_OUTPUT ? 0.5 : 1);
+        one->head.tables[id] = one->tables[id];
+        float *staged = lab_put(bench, one->tables[id], size);
+        bench->backend->upload(bench->compute, table->value, staged, (size_t)size * sizeof *staged);
+    }
+    one->entities = model->entities;
+    one->batch = lab_between(bench, 1, 5);
+    one->most = lab_between(bench, 0, 5); /* without references there is still a head */
+    one->heads = lab_ids(bench, one->batch, 0, model->entities - 1);
+    one->relations = lab_ids(bench, one->batch, 0, model->relations - 1);
+    one->answers = lab_ids(bench, one->batch, 0, model->entities - 1);
+    one->counts = lab_ids(bench, one->batch, 0, one->most);
+    one->reference_heads = lab_ids(bench, one->batch * one->most, 0, model->entities - 1);
+    one->reference_answers = lab_ids(bench, one->batch * one->most, 0, model->entities - 1);
+    for (int32_t i = 0; i < one->batch * one->most; i++)
+        if (i % one->most >= one->counts[i / one->most])
+            one->reference_heads[i] = one->reference_answers[i] = -1;
+    one->weights = lab_shares(bench, one->batch);
+    one->temperature = lab_between(bench, 1, 10);
+}
+
+static void expected_output(const head_case *one, double *output, int32_t b) {
+    reference_head_output(&one->head, output, one->heads[b], one->relations[b],
+                          one->reference_heads + b * one->most, one->reference_answers + b * one->most,
+                          one->counts[b]);
+}
+
+/* L1 of the batch as a function of all tables. */
+static double head_loss(const void *context) {
+    const head_case *one = context;
+    int32_t d = one->head.form->entity_width;
+    double output[MOST_WIDTH], cosines[16], loss = 0;
+    for (int32_t b = 0; b < one->batch; b++) {
+        expected_output(one, output, b);
+        for (int32_t e = 0; e < one->entities; e++)
+            cosines[e] = reference_cosine(output, one->tables[VLP_TABLE_ENTITIES] + e * d, d);
+        loss += one->weights[b] * reference_softmax_loss(cosines, one->answers[b], NULL, NULL,
+                                                         one->temperature, one->entities);
+    }
+    return loss;
+}
+
+/* ---- The same on the backend --------------------------------------------------------------------- */
+
+typedef struct head_device {
+    vlp_head_work work;
+    vlp_reference_batch references;
+    float *rows, *q, *logits, *row_loss, *inverse, *grad, *candidate_grad;
+    int32_t *relations;
+} head_device;
+
+static void run_head(lab *bench, const head_case *one, const vlp_model *model, head_device *on) {
+    const vlp_backend *backend = bench->backend;
+    int32_t d = model->form.entity_width, batch = one->batch, cells = batch * one->most;
+    const double *zeros = lab_zeros(bench, 1000);
+    on->references = (vlp_reference_batch){lab_put_ids(bench, one->reference_heads, cells),
+                                           lab_put_ids(bench, one->reference_answers, cells),
+                                           lab_put_ids(bench, one->counts, batch), one->most};
+    on->relations = lab_put_ids(bench, one->relations, batch);
+    on->rows = lab_put(bench, zeros, batch * d);
+    on->q = lab_put(bench, zeros, batch * model->form.query_width);
+    backend->gather(bench->compute, on->rows, model->tables[VLP_TABLE_ENTITIES].value,
+                    lab_put_ids(bench, one->heads, batch), batch, d);
+    backend->query(bench->compute, &model->form, on->q, on->rows, on->relations,
+                   model->tables[VLP_TABLE_RELATIONS].value, batch, false);
+    vlp_head_forward(model, &on->work, on->rows, on->relations, on->q, &on->references, batch);
+}
+
+/* What the queries pass on to heads and relations, and the candidates to themselves. */
+static void run_shared(lab *bench, const head_case *one, const vlp_model *model, head_device *on,
+                       const vlp_head_sources *sources) {
+    const vlp_backend *backend = bench->backend;
+    const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *relations = &model->tables[VLP_TABLE_RELATIONS];
+    int32_t d = model->form.entity_width, batch = one->batch;
+    float *rows_grad = lab_put(bench, lab_zeros(bench, batch * d), batch * d);
+    assert_int_equal(backend->query_backward(bench->compute, &model->form, rows_grad, relations->grad,
+                                             sources->q_grad, on->rows, on->relations, relations->value,
+                                             model->relations, batch, false),
+                     VLP_OK);
+    assert_int_equal(backend->scatter_add(bench->compute, entities->grad, entities->touched, rows_grad,
+                                          NULL, sources->heads, batch, model->entities, d),
+                     VLP_OK);
+    backend->project_add(bench->compute, entities->grad, on->candidate_grad, entities->value,
+                         on->inverse, model->entities, d);
+}
+
+/* Logits, loss, and back: as a training step does it. */
+static double run_loss(lab *bench, const head_case *one, const vlp_model *model, head_device *on,
+                       bool shared) {
+    const vlp_backend *backend = bench->backend;
+    int32_t d = model->form.entity_width, batch = one->batch, entities = one->entities;
+    const float *table = model->tables[VLP_TABLE_ENTITIES].value;
+    const double *zeros = lab_zeros(bench, 1000);
+    on->logits = lab_put(bench, zeros, batch * entities);
+    on->row_loss = lab_put(bench, zeros, batch);
+    on->inverse = lab_put(bench, zeros, entities);
+    on->grad = lab_put(bench, zeros, batch * d);
+    backend->inverse_norms(bench->compute, on->inverse, table, entities, d);
+    backend->product(bench->compute, false, true, batch, entities, d, 1, on->work.output, d, table, d, 0,
+                     on->logits, entities);
+    backend->softmax_loss(bench->compute, on->logits, on->row_loss,
+                          lab_put_ids(bench, one->answers, batch), lab_put(bench, one->weights, batch),
+                          on->inverse, NULL, (float)one->temperature, batch, entities);
+    backend->product(bench->compute, false, false, batch, d, entities, 1, on->logits, entities, table, d,
+                     0, on->grad, d);
+    on->candidate_grad = lab_put(bench, zeros, entities * d);
+    backend->product(bench->compute, true, false, entities, d, batch, 1, on->logits, entities,
+                     on->work.output, d, 0, on->candidate_grad, d);
+    int32_t q_size = batch * model->form.query_width;
+    vlp_head_sources sources = {lab_put_ids(bench, one->heads, batch), on->relations,
+                                lab_put(bench, lab_random(bench, q_size, 9), q_size)};
+    assert_int_equal(
+        vlp_head_backward(model, &on->work, on->grad, &on->references, batch, shared ? &sources : NULL),
+        VLP_OK);
+    if (shared) run_shared(bench, one, model, on, &sources);
+    double sum = 0, *losses = lab_get(bench, on->row_loss, batch);
+    for (int32_t b = 0; b < batch; b++) sum += losses[b];
+    return sum;
+}
+
+/* ---- Checks -------------------------------------------------------------------------------------- */
+
+static void check_output(lab *bench, const head_case *one, head_device *on) {
+    int32_t d = one->head.form->entity_width, size = one->batch * d;
+    double *expected = lab_zeros(bench, size);
+    for (int32_t b = 0; b < one->batch; b++) {
+        double *row = expected + b * d, square = 0;
+        expected_output(one, row, b);
+        for (int32_t j = 0; j < d; j++) square += row[j] * row[j];
+        for (int32_t j = 0; j < d; j++) row[j] /= sqrt(square);
+    }
+    lab_expect("head output", expected, lab_get(bench, on->work.output, size), size, 2e-5, 1);
+}
+
+/* Heads and references are marked for a lazy optimizer. */
+static void check_touched(lab *bench, const head_case *one, const vlp_model *model) {
+    uint8_t expected[16] = {0}, got[16];
+    for (int32_t b = 0; b < one->batch; b++) {
+        expected[one->heads[b]] = 1;
+        for (int32_t i = b * one->most; i < b * one->most + one->counts[b]; i++)
+            expected[one->reference_heads[i]] = expected[one->reference_answers[i]] = 1;
+    }
+    lab_get_bytes(bench, got, model->tables[VLP_TABLE_ENTITIES].touched, (size_t)one->entities);
+    assert_memory_equal(got, expected, (size_t)one->entities);
+}
+
+static void check_gradients(lab *bench, head_case *one, const vlp_model *model, head_device *on,
+                            bool shared) {
+    double *before[VLP_TABLES], expected_loss = head_loss(one);
+    for (int id = 0; id < VLP_TABLES; id++) { /* gradients that are added to */
+        const vlp_table *table = &model->tables[id];
+        int64_t size = table->rows * table->width;
+        before[id] = lab_random(bench, size, 1);
+        bench->backend->upload(bench->compute, table->grad, lab_put(bench, before[id], size),
+                               (size_t)size * sizeof(float));
+    }
+    double loss = run_loss(bench, one, model, on, shared);
+    lab_expect("head loss", &expected_loss, &loss, 1, 2e-5, 0.5);
+    for (int id = 0; id < VLP_TABLES; id++) {
+        const vlp_table *table = &model->tables[id];
+        int64_t size = table->rows * table->width;
+        double *got = lab_get(bench, table->grad, size);
+        for (int64_t i = 0; i < size; i++)
+            if (shared || vlp_table_of_head(id))
+                before[id][i] += lab_slope(&one->tables[id][i], head_loss, one);
+        lab_expect_gradient(table->name, before[id], got, size);
+    }
+    if (shared) check_touched(bench, one, model);
+}
+
+static void check_head(lab *bench, vlp_model_options options, int round) {
+    options.dim = 1 + (round * 3 + options.kind) % 6;
+    if (options.dim == 1 && options.kind != VLP_MODEL_COMPLEX && options.kind != VLP_MODEL_ROTATE)
+        options.dim = 2; /* the cosine of single numbers is a sign and has no gradient */
+    if (options.kind == VLP_MODEL_TRANSR) options.relation_dim = 1 + (options.dim + 1) % 5;
+    vlp_model *model = NULL;
+    head_case one;
+    head_device on;
+    int32_t entities = lab_between(bench, 2, 9), relations = lab_between(bench, 1, 3);
+    assert_int_equal(
+        vlp_model_new(&model, bench->backend, bench->compute, &options, entities, relations, true, true),
+        VLP_OK);
+    fill_case(bench, &one, model);
+    /* Room for more than the batch, as when the last batch of a pass is short. */
+    assert_int_equal(vlp_head_work_new(&on.work, model, one.batch + round % 3), VLP_OK);
+    run_head(bench, &one, model, &on);
+    check_output(bench, &one, &on);
+    int32_t size = one.batch * model->form.entity_width;
+    double *first = lab_get(bench, on.work.output, size);
+    run_head(bench, &one, model, &on);
+    lab_expect_same_bits(bench, "head output", first, on.work.output, size);
+    check_gradients(bench, &one, model, &on, round % 2 == 1);
+    vlp_head_work_free(&on.work, model);
+    vlp_model_free(model);
+}
+
+static void test_head(void **state) {
+    (void)state;
+    for (int32_t threads = 1; threads <= 2; threads++) {
+        lab bench;
+        lab_open(&bench, threads, SEED);
+        for (int m = 0; m < MODELS; m++)
+            for (int round = 0; round < ROUNDS; round++) {
+                check_head(&bench, models[m], round);
+                lab_clear(&bench);
+            }
+        lab_close(&bench);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_head)};
+    return cmocka_run_group_tests_name("head", tests, NULL, NULL);
+}

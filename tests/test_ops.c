@@ -1,0 +1,640 @@
+/* The plain operations of a backend, each against a loop in double precision: rows of tables,
+ * elementwise passes and their gradients, the optimizer, rank counts. Shapes are random, odd and small,
+ * and in every test also one that is large enough to be shared among threads. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab.h"
+#include "reference_ops.h"
+
+enum { SEED = 30, ROUNDS = 40 };
+
+typedef void (*check)(lab *bench, int32_t rows, int32_t width);
+
+/* Rows of 1 to 9 numbers, single rows, single columns, and one large array. */
+static void for_shapes(check one, uint64_t stream) {
+    for (int32_t threads = 1; threads <= 3; threads++) {
+        lab bench;
+        lab_open(&bench, threads, SEED);
+        bench.random.step = stream;
+        for (int round = 0; round <= ROUNDS; round++) {
+            int32_t rows = round % 7 == 0 ? 1 : lab_between(&bench, 1, 9);
+            int32_t width = round % 5 == 0 ? 1 : lab_between(&bench, 1, 9);
+            bool large = round == ROUNDS;
+            one(&bench, large ? 307 : rows, large ? 257 : width);
+            lab_clear(&bench);
+        }
+        lab_close(&bench);
+    }
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------- */
+
+static void test_memory(void **state) {
+    (void)state;
+    lab bench;
+    lab_open(&bench, 2, SEED);
+    uint8_t bytes[100], zeros[100] = {0}, sevens[100];
+    memset(bytes, 5, sizeof bytes);
+    memset(sevens, 7, sizeof sevens);
+    uint8_t *memory = bench.backend->allocate(bench.compute, sizeof bytes);
+    assert_non_null(memory);
+    bench.backend->download(bench.compute, bytes, memory, sizeof bytes);
+    assert_memory_equal(bytes, zeros, sizeof bytes);
+    bench.backend->fill_bytes(bench.compute, memory, 7, sizeof bytes);
+    bench.backend->zero(bench.compute, memory + 90, 10);
+    bench.backend->download(bench.compute, bytes, memory, sizeof bytes);
+    assert_memory_equal(bytes, sevens, 90);
+    assert_memory_equal(bytes + 90, zeros, 10);
+    bench.backend->upload(bench.compute, memory, sevens, 0);
+    bench.backend->zero(bench.compute, memory, 0);
+    bench.backend->release(bench.compute, memory);
+    lab_close(&bench);
+    bench.backend->close(NULL);
+}
+
+/* ---- Products and rows --------------------------------------------------------------------------- */
+
+static void check_product(lab *bench, int32_t m, int32_t n) {
+    int32_t k = lab_between(bench, 1, 9), gap = lab_between(bench, 0, 3);
+    for (int kind = 0; kind < 4; kind++) {
+        bool ta = kind & 1, tb = kind & 2;
+        int32_t lda = (ta ? m : k) + gap, ldb = (tb ? k : n) + gap, ldc = n + gap;
+        int32_t sizes[3] = {(ta ? k : m) * lda, (tb ? n : k) * ldb, m * ldc};
+        double alpha = 0.5 * lab_between(bench, -2, 2), beta = 0.5 * lab_between(bench, -2, 2);
+        double *a = lab_random(bench, sizes[0], 1), *b = lab_random(bench, sizes[1], 1);
+        double *c = lab_random(bench, sizes[2], 1);
+        float *c_on = lab_put(bench, c, sizes[2]);
+        bench->backend->product(bench->compute, ta, tb, m, n, k, (float)alpha,
+                                lab_put(bench, a, sizes[0]), lda, lab_put(bench, b, sizes[1]), ldb,
+                                (float)beta, c_on, ldc);
+        for (int32_t i = 0; i < m; i++)
+            for (int32_t j = 0; j < n; j++) {
+                double sum = 0;
+                for (int32_t l = 0; l < k; l++)
+                    sum +=
+                        (ta ? a[l * lda + i] : a[i * lda + l]) * (tb ? b[j * ldb + l] : b[l * ldb + j]);
+                c[i * ldc + j] = alpha * sum + beta * c[i * ldc + j];
+            }
+        lab_expect_near("product", c, lab_get(bench, c_on, sizes[2]), sizes[2]);
+    }
+}
+
+static void test_product(void **state) {
+    (void)state;
+    for_shapes(check_product, 1);
+}
+
+static void check_gather(lab *bench, int32_t rows, int32_t width) {
+    int32_t table_rows = lab_between(bench, 1, 6), most = lab_between(bench, 1, 5);
+    double *table = lab_random(bench, table_rows * width, 1);
+    float *table_on = lab_put(bench, table, table_rows * width);
+    int32_t *ids = lab_ids(bench, rows, -1, table_rows - 1), *counts = lab_ids(bench, rows, 0, most);
+    int32_t *many = lab_ids(bench, rows * most, 0, table_rows - 1);
+    double *expected = lab_zeros(bench, rows * width), *means = lab_zeros(bench, rows * width);
+    for (int32_t i = 0; i < rows; i++)
+        for (int32_t j = 0; j < width; j++) {
+            if (ids[i] >= 0) expected[i * width + j] = table[ids[i] * width + j];
+            for (int32_t n = 0; n < counts[i]; n++)
+                means[i * width + j] += table[many[i * most + n] * width + j] / counts[i];
+        }
+    for (int32_t i = 0; i < rows; i++)
+        for (int32_t n = counts[i]; n < most; n++) many[i * most + n] = -1; /* nothing there */
+    float *out = lab_put(bench, lab_random(bench, rows * width, 9), rows * width);
+    bench->backend->gather(bench->compute, out, table_on, lab_put_ids(bench, ids, rows), rows, width);
+    lab_expect("gather", expected, lab_get(bench, out, rows * width), rows * width, 0, 0);
+    bench->backend->gather_mean(bench->compute, out, table_on, lab_put_ids(bench, many, rows * most),
+                                lab_put_ids(bench, counts, rows), rows, most, width);
+    lab_expect("gather mean", means, lab_get(bench, out, rows * width), rows * width, 1e-6, 1);
+}
+
+static void test_gather(void **state) {
+    (void)state;
+    for_shapes(check_gather, 2);
+}
+
+static void check_scatter(lab *bench, int32_t rows, int32_t width) {
+    int32_t table_rows = lab_between(bench, 1, 12), size = table_rows * width;
+    bool weighted = lab_between(bench, 0, 1), marked = lab_between(bench, 0, 2) > 0;
+    double *table = lab_random(bench, size, 1), *add = lab_random(bench, rows * width, 1);
+    double *weights = lab_random(bench, rows, 2);
+    int32_t *ids = lab_ids(bench, rows, -1, table_rows - 1);
+    uint8_t touched[12] = {1}, got[12];
+    float *table_on = lab_put(bench, table, size);
+    uint8_t *touched_on = lab_put_bytes(bench, touched, sizeof touched);
+    assert_int_equal(bench->backend->scatter_add(bench->compute, table_on, marked ? touched_on : NULL,
+                                                 lab_put(bench, add, rows * width),
+                                                 weighted ? lab_put(bench, weights, rows) : NULL,
+                                                 lab_put_ids(bench, ids, rows), rows, table_rows, width),
+                     VLP_OK);
+    for (int32_t i = 0; i < rows; i++) {
+        if (ids[i] < 0) continue;
+        if (marked) touched[ids[i]] = 1;
+        for (int32_t j = 0; j < width; j++)
+            table[ids[i] * width + j] += (weighted ? weights[i] : 1) * add[i * width + j];
+    }
+    lab_expect("scatter", table, lab_get(bench, table_on, size), size, 1e-5, 1);
+    lab_get_bytes(bench, got, touched_on, sizeof got);
+    assert_memory_equal(got, touched, sizeof got);
+}
+
+static void test_scatter(void **state) {
+    (void)state;
+    for_shapes(check_scatter, 3);
+}
+
+static void check_scatter_mean(lab *bench, int32_t rows, int32_t width) {
+    int32_t table_rows = lab_between(bench, 1, 12), size = table_rows * width;
+    int32_t most = lab_between(bench, 1, 5), cells = rows * most;
+    bool marked = lab_between(bench, 0, 2) > 0;
+    double weight = lab_between(bench, 0, 1) ? 1 : -0.5;
+    double *table = lab_random(bench, size, 1), *add = lab_random(bench, rows * width, 1);
+    int32_t *ids = lab_ids(bench, cells, 0, table_rows - 1), *counts = lab_ids(bench, rows, 0, most);
+    uint8_t touched[12] = {1}, got[12];
+    float *table_on = lab_put(bench, table, size);
+    uint8_t *touched_on = lab_put_bytes(bench, touched, sizeof touched);
+    for (int32_t i = 0; i < cells; i++) {
+        if (i % most >= counts[i / most]) {
+            ids[i] = i % 2 ? -1 : table_rows - 1; /* nothing there, whatever it says */
+            continue;
+        }
+        if (marked) touched[ids[i]] = 1;
+        for (int32_t j = 0; j < width; j++)
+            table[ids[i] * width + j] += weight / counts[i / most] * add[i / most * width + j];
+    }
+    assert_int_equal(bench->backend->scatter_mean(bench->compute, table_on, marked ? touched_on : NULL,
+                                                  lab_put(bench, add, rows * width), (float)weight,
+                                                  lab_put_ids(bench, ids, cells),
+                                                  lab_put_ids(bench, counts, rows), rows, most,
+                                                  table_rows, width),
+                     VLP_OK);
+    lab_expect("scatter mean", table, lab_get(bench, table_on, size), size, 1e-5, 1);
+    lab_get_bytes(bench, got, touched_on, sizeof got);
+    assert_memory_equal(got, touched, sizeof got);
+}
+
+static void test_scatter_mean(void **state) {
+    (void)state;
+    for_shapes(check_scatter_mean, 13);
+}
+
+/* ---- Norms --------------------------------------------------------------------------------------- */
+
+/* <weights, x / |x|> of one row, or of tanh(x). */
+typedef struct one_vector {
+    const double *x, *weights;
+    int32_t width;
+} one_vector;
+
+static double norm_of(const double *x, int32_t width) {
+    double square = 0;
+    for (int32_t j = 0; j < width; j++) square += x[j] * x[j];
+    return sqrt(square);
+}
+
+static double normal_product(const void *context) {
+    const one_vector *one = context;
+    double sum = 0, norm = norm_of(one->x, one->width);
+    for (int32_t j = 0; j < one->width; j++) sum += one->weights[j] * one->x[j] / norm;
+    return sum;
+}
+
+static void check_norms(lab *bench, int32_t rows, int32_t width) {
+    int32_t size = rows * width;
+    double *x = lab_random(bench, size, 1), *weights = lab_random(bench, size, 1);
+    double *norms = lab_zeros(bench, rows), *inverse = lab_zeros(bench, rows);
+    double *normal = lab_zeros(bench, size), *slopes = lab_zeros(bench, size);
+    int32_t zero_row = lab_between(bench, 0, rows - 1);
+    for (int32_t j = 0; j < width; j++) x[zero_row * width + j] = 0;
+    for (int32_t i = 0; i < rows; i++) {
+        norms[i] = norm_of(x + i * width, width);
+        if (norms[i] == 0) continue;
+        inverse[i] = 1 / norms[i];
+        for (int32_t j = 0; j < width; j++) normal[i * width + j] = x[i * width + j] / norms[i];
+        one_vector one = {x + i * width, weights + i * width, width};
+        lab_slopes(slopes + i * width, x + i * width, width, normal_product, &one);
+    }
+    float *x_on = lab_put(bench, x, size), *norms_on = lab_put(bench, weights, rows);
+    float *grad_on = lab_put(bench, weights, size);
+    bench->backend->inverse_norms(bench->compute, norms_on, x_on, rows, width);
+    lab_expect("inverse norms", inverse, lab_get(bench, norms_on, rows), rows, 1e-5, 1);
+    bench->backend->normalize(bench->compute, x_on, norms_on, rows, width);
+    lab_expect_near("norms", norms, lab_get(bench, norms_on, rows), rows);
+    lab_expect_near("normal rows", normal, lab_get(bench, x_on, size), size);
+    bench->backend->normalize_backward(bench->compute, grad_on, x_on, norms_on, rows, width);
+    lab_expect("normalize backward", slopes, lab_get(bench, grad_on, size), size, 5e-4, 0.05);
+}
+
+static void test_norms(void **state) {
+    (void)state;
+    for_shapes(check_norms, 4);
+}
+
+/* ---- Elementwise passes -------------------------------------------------------------------------- */
+
+static double tanh_product(const void *context) {
+    const one_vector *one = context;
+    double sum = 0;
+    for (int32_t j = 0; j < one->width; j++) sum += one->weights[j] * tanh(one->x[j]);
+    return sum;
+}
+
+static void check_tanh(lab *bench, int32_t rows, int32_t width) {
+    int32_t size = rows * width;
+    double *x = lab_random(bench, size, 2), *bias = lab_random(bench, width, 1);
+    double *weights = lab_random(bench, size, 1), *slopes = lab_zeros(bench, size);
+    double *expected = lab_zeros(bench, size);
+    float *x_on = lab_put(bench, x, size), *grad_on = lab_put(bench, weights, size);
+    bench->backend->tanh_rows(bench->compute, x_on, lab_put(bench, bias, width), rows, width);
+    for (int32_t i = 0; i < size; i++) {
+        x[i] += bias[i % width];
+        expected[i] = tanh(x[i]);
+        one_vector one = {x + i, weights + i, 1};
+        slopes[i] = lab_slope(x + i, tanh_product, &one);
+    }
+    lab_expect_near("tanh", expected, lab_get(bench, x_on, size), size);
+    bench->backend->tanh_backward(bench->compute, grad_on, x_on, rows, width);
+    lab_expect("tanh backward", slopes, lab_get(bench, grad_on, size), size, 2e-4, 0.02);
+}
+
+static void test_tanh(void **state) {
+    (void)state;
+    for_shapes(check_tanh, 5);
+}
+
+static void check_bias(lab *bench, int32_t rows, int32_t width) {
+    int64_t stride = width + lab_between(bench, 0, 4);
+    bool counted = lab_between(bench, 0, 2) > 0;
+    double *x = lab_random(bench, rows * stride, 1), *bias = lab_random(bench, width, 1);
+    double *bias_grad = lab_random(bench, width, 1);
+    int32_t *counts = lab_ids(bench, rows, 0, 2);
+    int32_t *counts_on = counted ? lab_put_ids(bench, counts, rows) : NULL;
+    float *x_on = lab_put(bench, x, rows * stride), *grad_on = lab_put(bench, bias_grad, width);
+    bench->backend->bias_backward(bench->compute, grad_on, x_on, counts_on, rows, width, stride);
+    bench->backend->add_bias(bench->compute, x_on, lab_put(bench, bias, width), counts_on, rows, width,
+                             stride);
+    for (int32_t i = 0; i < rows; i++)
+        for (int32_t j = 0; j < width && (!counted || counts[i] > 0); j++) {
+            bias_grad[j] += x[i * stride + j];
+            x[i * stride + j] += bias[j];
+        }
+    lab_expect("bias", x, lab_get(bench, x_on, rows * stride), rows * stride, 1e-6, 1);
+    lab_expect("bias backward", bias_grad, lab_get(bench, grad_on, width), width, 1e-5, 1);
+}
+
+static void test_bias(void **state) {
+    (void)state;
+    for_shapes(check_bias, 6);
+}
+
+/* The result may stand in a place of its own, or in that of either operand. */
+static void check_subtract(lab *bench, int32_t rows, int32_t width) {
+    int32_t size = rows * width;
+    for (int place = 0; place < 3; place++) {
+        bool counted = lab_between(bench, 0, 2) > 0;
+        double *left = lab_random(bench, size, 1), *right = lab_random(bench, size, 1);
+        double *expected = lab_zeros(bench, size);
+        int32_t *counts = lab_ids(bench, rows, 0, 2);
+        for (int32_t i = 0; i < size; i++)
+            if (!counted || counts[i / width] > 0) expected[i] = left[i] - right[i];
+        float *on[3] = {lab_put(bench, left, size), lab_put(bench, right, size),
+                        lab_put(bench, left, size)};
+        bench->backend->subtract(bench->compute, on[place], on[0], on[1],
+                                 counted ? lab_put_ids(bench, counts, rows) : NULL, rows, width);
+        lab_expect("subtract", expected, lab_get(bench, on[place], size), size, 1e-6, 1);
+    }
+}
+
+static void test_subtract(void **state) {
+    (void)state;
+    for_shapes(check_subtract, 7);
+}
+
+static void check_columns(lab *bench, int32_t rows, int32_t width) {
+    int64_t to_stride = width + lab_between(bench, 0, 3), from_stride = width + lab_between(bench, 0, 3);
+    double *to = lab_random(bench, rows * to_stride, 1),
+           *from = lab_random(bench, rows * from_stride, 1);
+    double *scale = lab_random(bench, from_stride, 2);
+    float *to_on = lab_put(bench, to, rows * to_stride);
+    float *from_on = lab_put(bench, from, rows * from_stride);
+    bench->backend->copy_columns(bench->compute, to_on, to_stride, from_on, from_stride, rows, width);
+    bench->backend->scale_columns(bench->compute, from_on, lab_put(bench, scale, from_stride), rows,
+                                  from_stride);
+    for (int32_t i = 0; i < rows; i++)
+        for (int32_t j = 0; j < width; j++) to[i * to_stride + j] = from[i * from_stride + j];
+    for (int64_t i = 0; i < rows * from_stride; i++) from[i] *= scale[i % from_stride];
+    lab_expect("copy columns", to, lab_get(bench, to_on, rows * to_stride), rows * to_stride, 0, 0);
+    lab_expect("scale columns", from, lab_get(bench, from_on, rows * from_stride), rows * from_stride,
+               1e-6, 1);
+}
+
+static void test_columns(void **state) {
+    (void)state;
+    for_shapes(check_columns, 8);
+}
+
+/* grad + a, and then + a - t <a, t> / |t|^2. */
+static void check_add(lab *bench, int32_t rows, int32_t width) {
+    int32_t size = rows * width;
+    double *grad = lab_random(bench, size, 1), *a = lab_random(bench, size, 1);
+    double *t = lab_random(bench, size, 1), *inverse = lab_zeros(bench, rows);
+    float *grad_on = lab_put(bench, grad, size), *a_on = lab_put(bench, a, size);
+    bench->backend->add(bench->compute, grad_on, a_on, size);
+    for (int32_t i = 0; i < rows; i++) {
+        double dot = 0, norm = norm_of(t + i * width, width);
+        inverse[i] = 1 / norm;
+        for (int32_t j = 0; j < width; j++) dot += a[i * width + j] * t[i * width + j];
+        for (int32_t j = 0; j < width; j++)
+            grad[i * width + j] += 2 * a[i * width + j] - t[i * width + j] * dot / (norm * norm);
+    }
+    bench->backend->project_add(bench->compute, grad_on, a_on, lab_put(bench, t, size),
+                                lab_put(bench, inverse, rows), rows, width);
+    lab_expect_near("add, project and add", grad, lab_get(bench, grad_on, size), size);
+}
+
+static void test_add(void **state) {
+    (void)state;
+    for_shapes(check_add, 14);
+}
+
+/* ---- N3 ------------------------------------------------------------------------------------------ */
+
+typedef struct one_cube {
+    const double *x;
+    int32_t width;
+    bool moduli;
+} one_cube;
+
+static double cube_sum(const void *context) {
+    const one_cube *one = context;
+    return reference_cubes(one->x, one->width, one->moduli);
+}
+
+static void check_cubes(lab *bench, int32_t rows, int32_t width) {
+    for (int kind = 0; kind < 2; kind++) {
+        bool moduli = kind == 1;
+        int32_t columns = moduli ? 2 * width : width, size = rows * columns;
+        double *x = lab_random(bench, size, 1), *grad = lab_random(bench, size, 1);
+        double weight = 0.75, loss = 2, expected = 2;
+        float *grad_on = lab_put(bench, grad, size), *x_on = lab_put(bench, x, size);
+        bench->backend->cube_loss(bench->compute, grad_on, &loss, x_on, (float)weight, rows, columns,
+                                  moduli);
+        for (int32_t i = 0; i < rows; i++) {
+            one_cube row = {x + i * columns, columns, moduli};
+            expected += weight * cube_sum(&row);
+            for (int32_t j = 0; j < columns; j++) {
+                /* One number at a time: a complex one is two parts, a whole row would drown it. */
+                double parts[2] = {row.x[j % (moduli ? width : columns)],
+                                   moduli ? row.x[j % width + width] : 0};
+                one_cube number = {parts, moduli ? 2 : 1, moduli};
+                grad[i * columns + j] +=
+                    weight * lab_slope(parts + (moduli && j >= width), cube_sum, &number);
+            }
+        }
+        lab_expect("cubes", &expected, &loss, 1, 1e-5, 0);
+        lab_expect_gradient("cubes: gradient", grad, lab_get(bench, grad_on, size), size);
+    }
+}
+
+static void test_cubes(void **state) {
+    (void)state;
+    for_shapes(check_cubes, 9);
+}
+
+/* ---- Sums of squares ----------------------------------------------------------------------------- */
+
+static void check_squares(lab *bench, int32_t rows, int32_t width) {
+    int32_t count = rows * width;
+    double *values = lab_random(bench, count, 1), expected = norm_of(values, count), got[2];
+    float *on = lab_put(bench, values, count);
+    bool finite = false;
+    expected *= expected;
+    for (int i = 0; i < 2; i++) {
+        got[i] = bench->backend->square_sum(bench->compute, on, count, &finite);
+        assert_true(finite);
+    }
+    lab_expect("square sum", &expected, got, 1, 1e-5, 0);
+    assert_memory_equal(&got[0], &got[1], sizeof got[0]);
+    const double bad[] = {NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int32_t at = i == 0 ? count - 1 : lab_between(bench, 0, count - 1);
+        double kept = values[at];
+        values[at] = bad[i];
+        finite = true;
+        bench->backend->square_sum(bench->compute, lab_put(bench, values, count), count, &finite);
+        assert_false(finite);
+        values[at] = kept;
+    }
+    got[0] = bench->backend->square_sum(bench->compute, on, 0, &finite);
+    assert_true(finite && got[0] == 0);
+}
+
+static void test_squares(void **state) {
+    (void)state;
+    for_shapes(check_squares, 10);
+}
+
+/* ---- The optimizer ------------------------------------------------------------------------------- */
+
+/* A table with its moments on both sides. */
+typedef struct trained {
+    int32_t rows, width;
+    double *x, *grad;
+    reference_moments *moments;
+    float *x_on, *first_on, *second_on, *grad_on;
+    uint8_t touched[400], *touched_on;
+} trained;
+
+static void reference_update(trained *table, const vlp_update *update, int step, bool lazy) {
+    for (int32_t i = 0; i < table->rows * table->width; i++) {
+        if (lazy && !table->touched[i / table->width]) continue;
+        double grad = table->grad[i] * (double)update->scale;
+        if (update->kind == 0)
+            reference_adam(&table->x[i], &table->moments[i], grad, (double)update->rate,
+                           (double)update->beta1, (double)update->beta2, (double)update->epsilon, step);
+        else
+            reference_adagrad(&table->x[i], &table->moments[i], grad, (double)update->rate,
+                              (double)update->epsilon);
+    }
+}
+
+static void expect_update(lab *bench, const trained *table) {
+    int32_t size = table->rows * table->width;
+    double *zeros = lab_zeros(bench, size), *second = lab_zeros(bench, size);
+    uint8_t touched[400], none[400] = {0};
+    for (int32_t i = 0; i < size; i++) second[i] = table->moments[i].second;
+    lab_expect("updated table", table->x, lab_get(bench, table->x_on, size), size, 2e-5, 0.1);
+    lab_expect("second moments", second, lab_get(bench, table->second_on, size), size, 1e-4, 1e-4);
+    lab_expect("cleared gradient", zeros, lab_get(bench, table->grad_on, size), size, 0, 0);
+    lab_get_bytes(bench, touched, table->touched_on, (size_t)table->rows);
+    assert_memory_equal(touched, none, (size_t)table->rows);
+}
+
+static void train_table(lab *bench, trained *table, int kind, bool lazy, bool marked) {
+    int32_t size = table->rows * table->width;
+    for (int step = 1; step <= 5; step++) {
+        vlp_update update = {kind, 0.05f, 0.9f, 0.99f, 1e-3f, 0, 0, step % 2 ? 1.0f : 0.5f};
+        update.correction1 = (float)(1 - pow((double)update.beta1, step));
+        update.correction2 = (float)(1 - pow((double)update.beta2, step));
+        table->grad = lab_random(bench, size, 1);
+        for (int32_t i = 0; i < table->rows; i++) {
+            table->touched[i] = (uint8_t)(lab_between(bench, 0, 1) && marked);
+            for (int32_t j = 0; lazy && !table->touched[i] && j < table->width; j++)
+                table->grad[i * table->width + j] = 0;
+        }
+        table->grad_on = lab_put(bench, table->grad, size);
+        table->touched_on = lab_put_bytes(bench, table->touched, (size_t)table->rows);
+        bench->backend->update(bench->compute, &update, table->x_on, table->grad_on,
+                               kind == 0 ? table->first_on : NULL, table->second_on,
+                               marked ? table->touched_on : NULL, lazy, table->rows, table->width);
+        reference_update(table, &update, step, lazy);
+        expect_update(bench, table);
+    }
+}
+
+static void check_update(lab *bench, int32_t rows, int32_t width) {
+    for (int kind = 0; kind < 6; kind++) { /* Adam, Adagrad; dense, lazy, dense without marks */
+        int32_t size = rows * width;
+        trained table = {.rows = rows, .width = width, .x = lab_random(bench, size, 1)};
+        table.moments = calloc((size_t)size, sizeof *table.moments);
+        assert_non_null(table.moments);
+        table.x_on = lab_put(bench, table.x, size);
+        table.first_on = lab_put(bench, lab_zeros(bench, size), size);
+        table.second_on = lab_put(bench, lab_zeros(bench, size), size);
+        train_table(bench, &table, kind % 2, kind / 2 == 1, kind / 2 < 2);
+        free(table.moments);
+    }
+}
+
+static void test_update(void **state) {
+    (void)state;
+    for_shapes(check_update, 11);
+}
+
+/* ---- Ranks --------------------------------------------------------------------------------------- */
+
+static const vlp_mixture mixtures[] = {{1, 0}, {0, 1}, {1, 0.5f}, {0.25f, 2}, {1, -1}};
+enum { MIXTURES = sizeof mixtures / sizeof *mixtures };
+
+/* Scores are small whole numbers: mixtures are exact and ties are many. */
+typedef struct ranking {
+    int32_t count, entities;
+    double *vertical, *horizontal;
+    int32_t *answers, *filtered;
+    int64_t *offsets;
+    uint8_t *only;
+} ranking;
+
+static int descending(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a < b) - (a > b);
+}
+
+/* Those who compete, the answer first, are sorted; the answer's place is then looked up. */
+static void sorted_place(const ranking *ranks, int32_t i, vlp_mixture mixture, int32_t *above,
+                         int32_t *equal) {
+    double *competing = malloc((size_t)ranks->entities * sizeof *competing), gold = 0;
+    assert_non_null(competing);
+    size_t count = 0;
+    for (int32_t e = 0; e < ranks->entities; e++) {
+        int64_t at = (int64_t)i * ranks->entities + e;
+        double score = (double)mixture.horizontal * ranks->horizontal[at];
+        if (ranks->vertical) score += (double)mixture.vertical * ranks->vertical[at];
+        bool out = ranks->only && !ranks->only[e];
+        for (int64_t f = ranks->offsets[i]; f < ranks->offsets[i + 1]; f++)
+            out = out || ranks->filtered[f] == e;
+        if (e == ranks->answers[i]) gold = score;
+        if (!out || e == ranks->answers[i]) competing[count++] = score;
+    }
+    qsort(competing, count, sizeof *competing, descending);
+    size_t first = 0, end = 0;
+    while (competing[first] != gold) first++;
+    for (end = first; end < count && competing[end] == gold;) end++;
+    *above = (int32_t)first;
+    *equal = (int32_t)(end - first - 1);
+    free(competing);
+}
+
+static void random_ranking(lab *bench, ranking *ranks, int32_t count, int32_t entities) {
+    bool both = lab_between(bench, 0, 3) > 0, some = lab_between(bench, 0, 1);
+    int32_t spread = lab_between(bench, 0, 6), cells = count * entities;
+    *ranks = (ranking){.count = count, .entities = entities};
+    int32_t *draws = lab_ids(bench, 2 * cells, -spread, spread);
+    ranks->horizontal = lab_zeros(bench, cells);
+    ranks->vertical = both ? lab_zeros(bench, cells) : NULL;
+    for (int32_t i = 0; i < cells; i++) {
+        ranks->horizontal[i] = draws[i];
+        if (both) ranks->vertical[i] = draws[cells + i];
+    }
+    ranks->answers = lab_ids(bench, count, 0, entities - 1);
+    ranks->filtered = lab_ids(bench, cells, 0, 0);
+    ranks->offsets = (int64_t *)lab_zeros(bench, count + 1);
+    for (int32_t i = 0; i < count; i++) {
+        int64_t at = ranks->offsets[i];
+        int32_t one_in = lab_between(bench, 1, 5); /* at times everyone, the answer among them */
+        for (int32_t e = 0; e < entities; e++)
+            if (lab_between(bench, 1, one_in) == 1) ranks->filtered[at++] = e;
+        ranks->offsets[i + 1] = at;
+    }
+    if (!some) return;
+    ranks->only = (uint8_t *)lab_zeros(bench, entities);
+    for (int32_t e = 0; e < entities; e++) ranks->only[e] = (uint8_t)lab_between(bench, 0, 1);
+}
+
+static bool run_rank(lab *bench, const ranking *ranks, int32_t *above, int32_t *equal) {
+    int32_t cells = ranks->count * ranks->entities, results = ranks->count * MIXTURES;
+    int32_t *above_on = lab_put_ids(bench, above, results),
+            *equal_on = lab_put_ids(bench, equal, results);
+    vlp_status status = bench->backend->rank(
+        bench->compute, above_on, equal_on,
+        ranks->vertical ? lab_put(bench, ranks->vertical, cells) : NULL,
+        lab_put(bench, ranks->horizontal, cells), lab_put_ids(bench, ranks->answers, ranks->count),
+        lab_put_bytes(bench, ranks->offsets, ((size_t)ranks->count + 1) * sizeof(int64_t)),
+        lab_put_ids(bench, ranks->filtered, cells),
+        ranks->only ? lab_put_bytes(bench, ranks->only, (size_t)ranks->entities) : NULL, mixtures,
+        MIXTURES, ranks->entities, ranks->count);
+    lab_get_bytes(bench, above, above_on, (size_t)results * sizeof *above);
+    lab_get_bytes(bench, equal, equal_on, (size_t)results * sizeof *equal);
+    return status == VLP_OK;
+}
+
+static void check_rank(lab *bench, int32_t count, int32_t entities) {
+    ranking ranks;
+    random_ranking(bench, &ranks, count, entities);
+    int32_t *above = lab_ids(bench, count * MIXTURES, -9, -9), above_expected;
+    int32_t *equal = lab_ids(bench, count * MIXTURES, -9, -9), equal_expected;
+    assert_true(run_rank(bench, &ranks, above, equal));
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t m = 0; m < MIXTURES; m++) {
+            sorted_place(&ranks, i, mixtures[m], &above_expected, &equal_expected);
+            assert_int_equal(above[i * MIXTURES + m], above_expected);
+            assert_int_equal(equal[i * MIXTURES + m], equal_expected);
+        }
+    /* One cell anywhere, the answer's or a competitor's, is enough. */
+    double *scores = ranks.vertical && lab_between(bench, 0, 1) ? ranks.vertical : ranks.horizontal;
+    int32_t at = lab_between(bench, 0, count * entities - 1);
+    if (ranks.only) ranks.only[at % entities] = 1;
+    for (int32_t i = 0; i < count; i++) ranks.offsets[i + 1] = 0;
+    scores[at] = NAN;
+    assert_false(run_rank(bench, &ranks, above, equal));
+}
+
+static void test_rank(void **state) {
+    (void)state;
+    for_shapes(check_rank, 12);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_product),
+        cmocka_unit_test(test_gather),       cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_scatter_mean), cmocka_unit_test(test_add),
+        cmocka_unit_test(test_norms),        cmocka_unit_test(test_tanh),
+        cmocka_unit_test(test_bias),         cmocka_unit_test(test_subtract),
+        cmocka_unit_test(test_columns),      cmocka_unit_test(test_cubes),
+        cmocka_unit_test(test_squares),      cmocka_unit_test(test_update),
+        cmocka_unit_test(test_rank),
+    };
+    return cmocka_run_group_tests_name("operations", tests, NULL, NULL);
+}

@@ -1,0 +1,668 @@
+/* The sampler of negatives and the order of queries, against exact probabilities.
+ *
+ * On graphs of a few entities the probability of every set that can be drawn is summed over all orders
+ * in which it can come; thousands of draws are then held to it by chi-square. Draws are functions of
+ * fixed counters, so that a test that passes once passes always. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#include "compute/backend.h"
+#include "graph/distance.h"
+#include "learn/order.h"
+#include "oracle.h"
+
+enum { SEED = 404, SMALL = 11, LIMIT = 8, REPEATS = 500, STEPS = 9, LISTS_DEEP = 99, SINGLES = 2000 };
+
+/* Normal quantiles of 1 - 1e-4 and 1 - 1e-6: for a whole configuration, for one head of it. */
+static const double UNLIKELY = 3.719, ABSURD = 4.753;
+
+/* ---- Graphs with their shells ---- */
+
+enum mode {
+    MODE_UNIFORM,
+    MODE_EXACT,  /* as made with memory to spare */
+    MODE_NEAR,   /* as made with none */
+    MODE_MATRIX, /* distances of all, lists cut short: members by rejection */
+    MODE_LISTS,  /* no distances but the lists, cut short */
+    MODES
+};
+
+typedef struct world {
+    oracle_graph oracle;
+    int32_t *distance; /* (entities, entities), -1 without a path */
+    vlp_graph *graph;
+    vlp_skeleton *skeleton;
+    vlp_shells *shells;
+    enum mode mode;
+    vlp_shell_view view;
+    uint8_t *near;
+    int32_t *counts;
+} world;
+
+/* Shells as `mode` says, lists of at most `depth` shells where it cuts them. */
+static void world_shells(world *w, enum mode mode, int32_t limit, int32_t depth) {
+    int32_t nodes = w->oracle.entities, width = limit + 1;
+    vlp_shells_free(w->shells);
+    free(w->near);
+    free(w->counts);
+    int64_t budget = mode == MODE_NEAR ? 0 : INT64_C(1) << 30;
+    assert_int_equal(vlp_shells_new(&w->shells, w->skeleton, limit, budget, 1, NULL), VLP_OK);
+    assert_int_equal(w->shells->exact, mode != MODE_NEAR);
+    w->mode = mode;
+    w->near = calloc((size_t)nodes, 1);
+    w->counts = calloc((size_t)nodes * (size_t)width, sizeof *w->counts);
+    assert_true(w->near && w->counts);
+    memcpy(w->counts, w->shells->counts, (size_t)nodes * (size_t)width * sizeof *w->counts);
+    for (int32_t e = 0; e < nodes; e++) {
+        w->near[e] = w->shells->near[e];
+        if ((mode == MODE_MATRIX || mode == MODE_LISTS) && w->near[e] > depth)
+            w->near[e] = (uint8_t)depth;
+        for (int32_t d = w->near[e] + 1; mode == MODE_LISTS && d <= limit; d++)
+            w->counts[e * width + d] = 0;
+    }
+    w->view = (vlp_shell_view){nodes,
+                               limit,
+                               mode == MODE_LISTS ? NULL : w->shells->matrix,
+                               vlp_shells_stride(nodes),
+                               w->counts,
+                               w->near,
+                               w->shells->near_offset,
+                               w->shells->near_member};
+}
+
+static void world_finish(world *w) {
+    w->distance = oracle_distance_matrix(&w->oracle);
+    assert_int_equal(vlp_graph_new(&w->graph, w->oracle.triples, w->oracle.count, w->oracle.entities,
+                                   w->oracle.relations, 1),
+                     VLP_OK);
+    assert_int_equal(vlp_skeleton_new(&w->skeleton, w->graph, 1), VLP_OK);
+}
+
+static void world_free(world *w) {
+    vlp_shells_free(w->shells);
+    vlp_skeleton_free(w->skeleton);
+    vlp_graph_free(w->graph);
+    oracle_graph_free(&w->oracle);
+    free(w->distance);
+    free(w->near);
+    free(w->counts);
+}
+
+/* The distance that counts for p0. */
+static int32_t distance_of(const world *w, int32_t head, int32_t entity) {
+    int32_t limit = w->view.limit, d = w->distance[head * w->oracle.entities + entity];
+    if (d == 0) return 1;
+    if (d < 0 || d > limit) d = limit;
+    if (w->view.matrix || d <= w->near[head]) return d;
+    return w->near[head] + 1 < limit ? w->near[head] + 1 : limit;
+}
+
+static long double weight_of(const world *w, int32_t head, int32_t entity, float alpha0) {
+    if (w->mode == MODE_UNIFORM) return 1;
+    return expl(-(long double)alpha0 * (long double)distance_of(w, head, entity));
+}
+
+enum { SHAPES = 12 };
+
+/* Undirected pairs, ended by -1; loops and reverse edges among them. */
+static const int8_t drawn_shapes[SHAPES][32] = {
+    {0, 1, 1, 2, 2, 3, -1},                                                /* path */
+    {0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, -1},                  /* path to the limit */
+    {0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, -1},     /* and beyond it */
+    {0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 5, 5, -1},                              /* star, a loop */
+    {0, 1, 1, 2, 2, 0, 3, 4, 4, 5, 5, 3, -1},                              /* two triangles */
+    {0, 1, 1, 2, 3, 4, 4, 3, 4, 4, 0, 0, -1},                              /* parts, loops, reverse */
+    {0, 1, 0, 2, 0, 3, 1, 2, 1, 3, 2, 3, -1},                              /* clique */
+    {0, 1, 0, 2, 1, 3, 1, 4, 2, 5, 2, 6, 3, 7, -1},                        /* tree */
+    {0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 0, 0, 4, -1},            /* ring with a chord */
+    {2, 2, 3, 1, -1},                                                      /* hardly anything */
+    {0, 1, 0, 2, 0, 3, 1, 4, 2, 4, 3, 4, 4, 5, 5, 6, 5, 7, 6, 8, -1},      /* layers */
+    {0, 1, 1, 0, 1, 2, 2, 3, 2, 4, 4, 5, 5, 2, 5, 6, 7, 7, 0, 7, 8, 0, -1} /* anything */
+};
+static const int32_t shape_entities[SHAPES] = {4, 9, 11, 7, 6, 7, 5, 8, 8, 6, 9, 9};
+
+static void world_small(world *w, int shape) {
+    *w = (world){.oracle = {.entities = shape_entities[shape], .relations = 2}};
+    for (const int8_t *at = drawn_shapes[shape]; at[0] >= 0; at += 2)
+        oracle_graph_add(&w->oracle, at[0], at[0] % 2, at[1]);
+    world_finish(w);
+}
+
+/* ---- Known answers ---- */
+
+typedef struct answers {
+    int64_t *offset; /* (batch + 1) */
+    int32_t *known;
+} answers;
+
+/* A head's known answers, by its number and `variant`: none, its neighbours, itself and others at
+ * random, all but two. Returns how many. */
+static int32_t known_answers(int32_t *out, const world *w, int32_t head, int variant) {
+    int32_t n = w->oracle.entities, count = 0;
+    oracle_random random = {SEED + 1, (uint64_t)variant, (uint32_t)head};
+    int kind = (int)((head + variant) % 4);
+    int32_t spared = oracle_below(&random, n), spared_too = oracle_below(&random, n);
+    for (int32_t e = 0; e < n; e++) {
+        bool is = kind == 1   ? w->distance[head * n + e] == 1
+                  : kind == 2 ? e == head || oracle_chance(&random, 4)
+                  : kind == 3 ? e != spared && e != spared_too
+                              : false;
+        if (is) out[count++] = e;
+    }
+    return count;
+}
+
+/* For a batch whose row i asks for head i % entities. */
+static answers answers_make(const world *w, int32_t batch, int variant) {
+    answers a = {calloc((size_t)batch + 1, sizeof(int64_t)),
+                 calloc((size_t)batch * (size_t)w->oracle.entities + 1, sizeof(int32_t))};
+    assert_true(a.offset && a.known);
+    for (int32_t i = 0; i < batch; i++)
+        a.offset[i + 1] =
+            a.offset[i] + known_answers(a.known + a.offset[i], w, i % w->oracle.entities, variant);
+    return a;
+}
+
+static void answers_free(answers *a) {
+    free(a->offset);
+    free(a->known);
+}
+
+/* ---- Drawing ---- */
+
+enum { ANSWER = -77, CANARY = -1234567 };
+
+/* A batch of negatives, row i for head i % entities; free() it. The answers' column and what lies behind
+ * the last row stay as they were. */
+static int32_t *draw(vlp_compute *compute, const world *w, const answers *a, int32_t batch, float alpha0,
+                     int32_t count, uint64_t seed, uint64_t step) {
+    size_t cells = (size_t)batch * (size_t)(count + 1);
+    int32_t *entities = calloc(cells + 8, sizeof *entities);
+    int32_t *heads = calloc((size_t)batch, sizeof *heads);
+    assert_true(entities && heads);
+    for (size_t i = 0; i < cells + 8; i++) entities[i] = CANARY;
+    for (int32_t i = 0; i < batch; i++) {
+        entities[(int64_t)i * (count + 1)] = ANSWER - i;
+        heads[i] = i % w->oracle.entities;
+    }
+    vlp_sample_options options = {
+        w->mode == MODE_UNIFORM ? NULL : &w->view, alpha0, w->oracle.entities, count, seed, step};
+    assert_int_equal(
+        vlp_cpu_backend.sample(compute, entities, heads, batch, a->offset, a->known, &options), VLP_OK);
+    for (int32_t i = 0; i < batch; i++) assert_int_equal(entities[(int64_t)i * (count + 1)], ANSWER - i);
+    for (size_t i = cells; i < cells + 8; i++) assert_int_equal(entities[i], CANARY);
+    free(heads);
+    return entities;
+}
+
+/* The row of one query has what there is, once, and nothing that is known; `seen`: (entities) zeros. */
+static void check_row(const int32_t *row, int32_t count, const int32_t *known, int64_t known_count,
+                      int32_t entities, uint8_t *seen) {
+    int32_t available = entities - (int32_t)known_count, found = 0;
+    for (int64_t i = 0; i < known_count; i++) seen[known[i]] = 1;
+    for (int32_t i = 1; i <= count; i++) {
+        if (row[i] == -1) continue;
+        assert_in_range(row[i], 0, entities - 1);
+        assert_int_equal(seen[row[i]], 0);
+        seen[row[i]] = 1;
+        found++;
+    }
+    assert_int_equal(found, count < available ? count : available);
+    memset(seen, 0, (size_t)entities);
+}
+
+/* ---- Chi-square ---- */
+
+typedef struct fit {
+    double sum;
+    int64_t cells; /* degrees of freedom, once one is taken off for each total */
+} fit;
+
+/* Wilson and Hilferty's approximation of the quantile whose normal one is z. */
+static double quantile(double freedom, double z) {
+    double part = 2 / (9 * freedom);
+    return freedom * pow(1 - part + z * sqrt(part), 3);
+}
+
+static bool fits(fit f, double z) {
+    return f.cells <= 0 || f.sum <= quantile((double)f.cells, z);
+}
+
+/* Cells that expect fewer than 8 are thrown together; too few together join the last of the others. An
+ * impossible cell has to be empty. */
+static fit compare_counts(const int64_t *observed, const long double *share, int64_t cells,
+                          double total) {
+    fit f = {0, 0};
+    double small_expected = 0, small_observed = 0, last_expected = 0, last_observed = 0;
+    for (int64_t c = 0; c < cells; c++) {
+        double expected = total * (double)share[c], seen = (double)observed[c];
+        if (expected < 1e-7) assert_true(seen == 0);
+        if (expected < 8) {
+            small_expected += expected;
+            small_observed += seen;
+            continue;
+        }
+        if (f.cells++ > 0) f.sum += pow(last_observed - last_expected, 2) / last_expected;
+        last_expected = expected;
+        last_observed = seen;
+    }
+    if (small_expected >= 8) {
+        f.sum += pow(small_observed - small_expected, 2) / small_expected;
+        f.cells++;
+    } else {
+        last_expected += small_expected;
+        last_observed += small_observed;
+    }
+    if (last_expected > 0) f.sum += pow(last_observed - last_expected, 2) / last_expected;
+    f.cells--;
+    return f;
+}
+
+/* ---- Sets ---- */
+
+/* share[mask]: the probability that the entities of the mask are the ones drawn, when `count` are drawn
+ * one after the other by weight. Every order in which a set can come is one way through its subsets. */
+static void set_shares(long double *share, const long double *weight, int32_t n, int32_t count) {
+    int32_t available = 0;
+    for (int32_t e = 0; e < n; e++) available += weight[e] > 0;
+    if (count > available) count = available;
+    memset(share, 0, sizeof *share << n);
+    share[0] = 1;
+    for (int32_t mask = 0; mask < 1 << n; mask++) {
+        if (share[mask] == 0 || __builtin_popcount((unsigned)mask) >= count) continue;
+        long double left = 0;
+        for (int32_t e = 0; e < n; e++) left += mask >> e & 1 ? 0 : weight[e];
+        for (int32_t e = 0; e < n; e++)
+            if (!(mask >> e & 1) && weight[e] > 0)
+                share[mask | 1 << e] += share[mask] * weight[e] / left;
+        share[mask] = 0;
+    }
+}
+
+static void count_sets(int64_t *observed, const int32_t *rows, const answers *a, const world *w,
+                       int32_t batch, int32_t count) {
+    int32_t n = w->oracle.entities;
+    uint8_t seen[SMALL] = {0};
+    for (int32_t i = 0; i < batch; i++) {
+        const int32_t *row = rows + (int64_t)i * (count + 1);
+        int32_t mask = 0;
+        check_row(row, count, a->known + a->offset[i], a->offset[i + 1] - a->offset[i], n, seen);
+        for (int32_t j = 1; j <= count; j++)
+            if (row[j] >= 0) mask |= 1 << row[j];
+        observed[(int64_t)(i % n) << n | mask]++;
+    }
+}
+
+/* Draws of every head of a graph against the exact shares of sets. */
+static fit check_sets(vlp_compute *compute, const world *w, float alpha0, int32_t count, int variant) {
+    int32_t n = w->oracle.entities, batch = n * REPEATS;
+    int64_t *observed = calloc((size_t)n << n, sizeof *observed);
+    long double *share = calloc((size_t)1 << n, sizeof *share);
+    assert_true(observed && share);
+    answers a = answers_make(w, batch, variant);
+    for (uint64_t step = 0; step < STEPS; step++) {
+        int32_t *rows = draw(compute, w, &a, batch, alpha0, count, SEED + (uint64_t)variant, step);
+        count_sets(observed, rows, &a, w, batch, count);
+        free(rows);
+    }
+    fit whole = {0, 0};
+    for (int32_t head = 0; head < n; head++) {
+        long double weight[SMALL];
+        for (int32_t e = 0; e < n; e++) weight[e] = weight_of(w, head, e, alpha0);
+        for (int64_t i = a.offset[head]; i < a.offset[head + 1]; i++) weight[a.known[i]] = 0;
+        set_shares(share, weight, n, count);
+        fit one = compare_counts(observed + ((int64_t)head << n), share, INT64_C(1) << n,
+                                 (double)REPEATS * STEPS);
+        if (!fits(one, ABSURD))
+            print_error("head %d: %.1f with %lld degrees of freedom\n", head, one.sum,
+                        (long long)one.cells);
+        assert_true(fits(one, ABSURD));
+        whole.sum += one.sum;
+        whole.cells += one.cells;
+    }
+    answers_free(&a);
+    free(observed);
+    free(share);
+    return whole;
+}
+
+static vlp_compute *open_compute(int32_t threads) {
+    vlp_compute *compute = NULL;
+    assert_int_equal(vlp_cpu_backend.open(&compute, threads), VLP_OK);
+    return compute;
+}
+
+/* Every shape in every mode, with a few of the strengths, counts and kinds of known answers each. */
+static void test_sets(void **state) {
+    (void)state;
+    static const float strengths[] = {0, 0.4f, 1.1f, 3, 30};
+    static const int32_t depths[] = {0, 1, 2, 3, LISTS_DEEP};
+    vlp_compute *compute = open_compute(1);
+    fit all = {0, 0};
+    for (int shape = 0; shape < SHAPES; shape++) {
+        world w;
+        world_small(&w, shape);
+        for (int i = 0; i < 3 * MODES; i++) {
+            oracle_random random = {SEED, (uint64_t)(shape * 100 + i), 0};
+            enum mode mode = (enum mode)(i % MODES);
+            int32_t depth = depths[oracle_below(&random, 5)];
+            int32_t limit = oracle_chance(&random, 3) ? 1 + oracle_below(&random, 4) : LIMIT;
+            world_shells(&w, mode, limit, depth);
+            float alpha0 = strengths[(shape + i) % 5];
+            int32_t count = 1 + oracle_below(&random, w.oracle.entities);
+            fit f = check_sets(compute, &w, alpha0, count, shape + i);
+            if (!fits(f, UNLIKELY))
+                print_error("shape %d, mode %d, limit %d, depth %d, alpha0 %g, count %d: %.1f with %lld "
+                            "degrees of freedom\n",
+                            shape, mode, limit, depth, (double)alpha0, count, f.sum, (long long)f.cells);
+            assert_true(fits(f, UNLIKELY));
+            all.sum += f.sum;
+            all.cells += f.cells;
+        }
+        world_free(&w);
+    }
+    assert_true(all.cells > 1000 && fits(all, UNLIKELY));
+    vlp_cpu_backend.close(compute);
+}
+
+/* A strength so great that the weights of all but the nearest vanish beside it, and beside zero: shells
+ * are then emptied one after the other, nearest first. */
+static void test_great_strengths(void **state) {
+    (void)state;
+    static const float strengths[] = {30, 124.5f, 400, 1000};
+    static const enum mode modes[] = {MODE_EXACT, MODE_NEAR, MODE_LISTS};
+    vlp_compute *compute = open_compute(1);
+    for (int i = 0; i < 12; i++) {
+        world w;
+        world_small(&w, i % 3 == 0 ? 1 : i % 3 == 1 ? 7 : 11);
+        world_shells(&w, modes[i / 4], LIMIT, 3);
+        int32_t n = w.oracle.entities;
+        answers a = answers_make(&w, n, 0);
+        int32_t *rows = draw(compute, &w, &a, n, strengths[i % 4], n, SEED, (uint64_t)i);
+        for (int32_t head = 0; head < n; head++) {
+            const int32_t *row = rows + head * (n + 1);
+            for (int32_t j = 2; j <= n && row[j] >= 0; j++) {
+                int32_t before = distance_of(&w, head, row[j - 1]), now = distance_of(&w, head, row[j]);
+                if (now < before)
+                    print_error("alpha0 %g, head %d: distance %d before distance %d\n",
+                                (double)strengths[i % 4], head, before, now);
+                assert_true(before <= now);
+            }
+        }
+        free(rows);
+        answers_free(&a);
+        world_free(&w);
+    }
+    vlp_cpu_backend.close(compute);
+}
+
+/* ---- Counters ---- */
+
+/* The same draws whatever the number of threads and of queries beside a query, others for another seed
+ * or step. */
+static void test_counters(void **state) {
+    (void)state;
+    vlp_compute *computes[3];
+    for (int t = 0; t < 3; t++) computes[t] = open_compute(t + 1);
+    for (int i = 0; i < 4 * MODES; i++) {
+        oracle_random random = {SEED + 2, (uint64_t)i, 0};
+        world w = {0};
+        oracle_graph_make(&w.oracle, ORACLE_RANDOM, 60, 2, 90, &random);
+        world_finish(&w);
+        world_shells(&w, (enum mode)(i % MODES), LIMIT, 2);
+        int32_t batch = 200, count = 1 + oracle_below(&random, 30);
+        size_t bytes = (size_t)batch * (size_t)(count + 1) * sizeof(int32_t);
+        answers a = answers_make(&w, batch, i);
+        int32_t *first = draw(computes[0], &w, &a, batch, 1, count, SEED, 9);
+        for (int t = 0; t < 3; t++) {
+            int32_t *again = draw(computes[t], &w, &a, batch, 1, count, SEED, 9);
+            assert_memory_equal(first, again, bytes);
+            free(again);
+        }
+        int32_t *part = draw(computes[1], &w, &a, 31, 1, count, SEED, 9);
+        assert_memory_equal(first, part, 31 * (size_t)(count + 1) * sizeof(int32_t));
+        int32_t *other_seed = draw(computes[1], &w, &a, batch, 1, count, SEED + 1, 9);
+        int32_t *other_step = draw(computes[1], &w, &a, batch, 1, count, SEED, 10);
+        assert_memory_not_equal(first, other_seed, bytes);
+        assert_memory_not_equal(first, other_step, bytes);
+        assert_memory_not_equal(other_seed, other_step, bytes);
+        free(first);
+        free(part);
+        free(other_seed);
+        free(other_step);
+        answers_free(&a);
+        world_free(&w);
+    }
+    for (int t = 0; t < 3; t++) vlp_cpu_backend.close(computes[t]);
+}
+
+/* ---- Graphs of some hundred entities ---- */
+
+/* Single draws of one head, SINGLES a step, for which known answers are those of `variant`. */
+static void count_singles(int64_t *observed, vlp_compute *compute, const world *w, int32_t head,
+                          int variant, float alpha0, uint64_t steps) {
+    int32_t n = w->oracle.entities, heads[SINGLES], rows[2 * SINGLES];
+    int64_t offset[SINGLES + 1] = {0};
+    int32_t *known = calloc((size_t)n * SINGLES, sizeof *known);
+    assert_non_null(known);
+    for (int32_t i = 0; i < SINGLES; i++) {
+        heads[i] = head;
+        offset[i + 1] = offset[i] + known_answers(known + offset[i], w, head, variant);
+    }
+    for (uint64_t step = 0; step < steps; step++) {
+        vlp_sample_options options = {
+            w->mode == MODE_UNIFORM ? NULL : &w->view, alpha0, n, 1, SEED, step};
+        assert_int_equal(vlp_cpu_backend.sample(compute, rows, heads, SINGLES, offset, known, &options),
+                         VLP_OK);
+        for (int32_t i = 0; i < SINGLES; i++) {
+            assert_in_range(rows[2 * i + 1], 0, n - 1);
+            observed[rows[2 * i + 1]]++;
+        }
+    }
+    free(known);
+}
+
+/* The first draw: each entity, and each shell, as often as its weight says. */
+static void check_first_draw(vlp_compute *compute, const world *w, int32_t head, int variant,
+                             float alpha0, uint64_t steps) {
+    double draws = (double)steps * SINGLES;
+    int32_t n = w->oracle.entities;
+    int64_t *observed = calloc((size_t)n, sizeof *observed), by_shell[LIMIT + 1] = {0};
+    long double *share = calloc((size_t)n, sizeof *share), of_shell[LIMIT + 1] = {0}, total = 0;
+    int32_t *known = calloc((size_t)n, sizeof *known);
+    assert_true(observed && share && known);
+    count_singles(observed, compute, w, head, variant, alpha0, steps);
+    for (int32_t e = 0; e < n; e++) share[e] = weight_of(w, head, e, alpha0);
+    for (int32_t i = known_answers(known, w, head, variant) - 1; i >= 0; i--) share[known[i]] = 0;
+    for (int32_t e = 0; e < n; e++) total += share[e];
+    for (int32_t e = 0; e < n; e++) {
+        share[e] /= total;
+        of_shell[distance_of(w, head, e)] += share[e];
+        by_shell[distance_of(w, head, e)] += observed[e];
+    }
+    assert_true(fits(compare_counts(by_shell, of_shell, LIMIT + 1, draws), UNLIKELY));
+    assert_true(fits(compare_counts(observed, share, n, draws), UNLIKELY));
+    free(observed);
+    free(share);
+    free(known);
+}
+
+static void test_first_draw(void **state) {
+    (void)state;
+    vlp_compute *compute = open_compute(2);
+    static const float strengths[] = {0, 0.5f, 1.7f};
+    static const enum oracle_shape shapes[] = {ORACLE_RANDOM, ORACLE_TREE, ORACLE_PATH};
+    for (int i = 0; i < 6; i++) {
+        oracle_random random = {SEED + 3, (uint64_t)i, 0};
+        world w = {0};
+        oracle_graph_make(&w.oracle, shapes[i % 3], 240 + 10 * i, 3, shapes[i % 3] ? -1 : 150 + 50 * i,
+                          &random);
+        world_finish(&w);
+        for (int mode = 0; mode < MODES; mode++) {
+            world_shells(&w, (enum mode)mode, LIMIT, 1 + i % 3);
+            for (int repeat = 0; repeat < 2; repeat++)
+                check_first_draw(compute, &w, oracle_below(&random, w.oracle.entities), i + repeat,
+                                 strengths[(i + mode + repeat) % 3], 10);
+        }
+        world_free(&w);
+    }
+    vlp_cpu_backend.close(compute);
+}
+
+/* One of the two that remain among hundreds: trying is given up now and then, and counting has to be as
+ * even as trying. */
+static void test_last_two(void **state) {
+    (void)state;
+    vlp_compute *compute = open_compute(1);
+    oracle_random random = {SEED + 5, 0, 0};
+    world w = {0};
+    oracle_graph_make(&w.oracle, ORACLE_RANDOM, 200, 1, 150, &random);
+    world_finish(&w);
+    for (int mode = 0; mode < MODES; mode += 3) { /* MODE_UNIFORM, MODE_MATRIX */
+        world_shells(&w, (enum mode)mode, LIMIT, 0);
+        check_first_draw(compute, &w, 4, 3, 0, 45);
+    }
+    world_free(&w);
+    vlp_cpu_backend.close(compute);
+}
+
+/* Most of all entities at once, so that the last are found by counting: rows are right, and with
+ * alpha0 = 0 every entity is among them equally often. */
+static void test_many(void **state) {
+    (void)state;
+    enum { ENTITIES = 300, COUNT = 280, ROUNDS = 3 };
+    vlp_compute *compute = open_compute(2);
+    for (int mode = 0; mode < MODES; mode++) {
+        oracle_random random = {SEED + 4, (uint64_t)mode, 0};
+        world w = {0};
+        oracle_graph_make(&w.oracle, ORACLE_RANDOM, ENTITIES, 2, 500, &random);
+        int32_t n = w.oracle.entities, batch = n;
+        uint8_t seen[2 * ENTITIES] = {0};
+        int64_t included[2 * ENTITIES] = {0};
+        assert_true(n <= 2 * ENTITIES);
+        world_finish(&w);
+        world_shells(&w, (enum mode)mode, LIMIT, 2);
+        answers none = {calloc((size_t)batch + 1, sizeof(int64_t)), calloc(1, sizeof(int32_t))};
+        answers some = answers_make(&w, batch, mode);
+        for (uint64_t step = 0; step < ROUNDS; step++) {
+            int32_t *rows = draw(compute, &w, &none, batch, 0, COUNT, SEED, step);
+            for (int32_t i = 0; i < batch; i++)
+                check_row(rows + i * (COUNT + 1), COUNT, NULL, 0, n, seen);
+            for (int32_t i = 0; i < batch * (COUNT + 1); i++)
+                if (i % (COUNT + 1) > 0) included[rows[i]]++;
+            free(rows);
+            rows = draw(compute, &w, &some, batch, 2, COUNT, SEED, step);
+            for (int32_t i = 0; i < batch; i++)
+                check_row(rows + i * (COUNT + 1), COUNT, some.known + some.offset[i],
+                          some.offset[i + 1] - some.offset[i], n, seen);
+            free(rows);
+        }
+        /* Inclusions of a simple random sample: variance p (1 - p) each, one total. */
+        double p = (double)COUNT / n, draws = (double)ROUNDS * batch, sum = 0;
+        for (int32_t e = 0; e < n; e++) sum += pow((double)included[e] - draws * p, 2);
+        sum *= (n - 1) / (n * draws * p * (1 - p));
+        assert_true(fits((fit){sum, n - 1}, UNLIKELY));
+        assert_true(sum > quantile(n - 1, -UNLIKELY));
+        answers_free(&none);
+        answers_free(&some);
+        world_free(&w);
+    }
+    vlp_cpu_backend.close(compute);
+}
+
+/* ---- The order of queries ---- */
+
+static void check_permutation(int64_t n, uint64_t seed, uint64_t pass) {
+    uint8_t *seen = calloc((size_t)n, 1);
+    assert_non_null(seen);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = vlp_permuted(i, n, seed, pass);
+        assert_true(at >= 0 && at < n && !seen[at]);
+        seen[at] = 1;
+    }
+    free(seen);
+}
+
+static int compare_positions(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static void test_order_is_permutation(void **state) {
+    (void)state;
+    for (int64_t n = 1; n <= 300; n++)
+        for (uint64_t pass = 0; pass < 5; pass++) check_permutation(n, SEED, pass);
+    static const int64_t large[] = {65536, 65537, 173670, (1 << 18) + 1};
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_permutation(large[i], SEED, i);
+    /* Too large to see whole: no two of a sample meet, and they are spread over all. */
+    for (int64_t n = INT64_C(3000000000); n < INT64_C(1) << 61; n *= 7) {
+        enum { SAMPLE = 4000, PARTS = 10 };
+        int64_t at[SAMPLE], observed[PARTS] = {0};
+        long double share[PARTS];
+        for (int64_t i = 0; i < SAMPLE; i++) {
+            at[i] = vlp_permuted(i % 2 ? i : n - 1 - i, n, SEED, 1);
+            assert_true(at[i] >= 0 && at[i] < n);
+            observed[at[i] / (n / PARTS + 1)]++;
+        }
+        qsort(at, SAMPLE, sizeof *at, compare_positions);
+        for (int i = 1; i < SAMPLE; i++) assert_true(at[i - 1] < at[i]);
+        for (int i = 0; i < PARTS; i++) share[i] = 1.0L / PARTS;
+        assert_true(fits(compare_counts(observed, share, PARTS, SAMPLE), UNLIKELY));
+    }
+}
+
+static int64_t fixed_points(int64_t n, uint64_t seed, uint64_t pass, uint64_t other_seed,
+                            uint64_t other_pass) {
+    int64_t same = 0;
+    for (int64_t i = 0; i < n; i++)
+        same += vlp_permuted(i, n, seed, pass) == vlp_permuted(i, n, other_seed, other_pass);
+    return same;
+}
+
+/* Two orders of a thousand agree in about one place. */
+static void test_orders_differ(void **state) {
+    (void)state;
+    for (uint64_t pass = 0; pass < 20; pass++) {
+        assert_true(fixed_points(1000, SEED, pass, SEED, pass + 1) < 12);
+        assert_true(fixed_points(1000, SEED, pass, SEED + 1, pass) < 12);
+        int64_t in_place = 0;
+        for (int64_t i = 0; i < 1000; i++) in_place += vlp_permuted(i, 1000, SEED, pass) == i;
+        assert_true(in_place < 12);
+    }
+}
+
+/* Every item at every place equally often. Over a handful the network is not a perfect shuffle: there a
+ * place's share may be off by a tenth. */
+static void test_order_is_even(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 13, 16, 17, 40, 64};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        enum { PASSES = 4000 };
+        int64_t n = sizes[s], count[64][64] = {{0}};
+        for (uint64_t pass = 0; pass < PASSES; pass++)
+            for (int64_t i = 0; i < n; i++) count[i][vlp_permuted(i, n, SEED, pass)]++;
+        double sum = 0, expected = (double)PASSES / (double)n;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t at = 0; at < n; at++) sum += pow((double)count[i][at] - expected, 2) / expected;
+        double freedom = (double)((n - 1) * (n - 1)), allowed = n < 8 ? 0.01 * PASSES * (double)n : 0;
+        assert_true(n == 1 ? sum == 0 : sum <= quantile(freedom, UNLIKELY) + allowed);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_great_strengths),
+        cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_first_draw),
+        cmocka_unit_test(test_last_two),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_order_is_permutation),
+        cmocka_unit_test(test_orders_differ),
+        cmocka_unit_test(test_order_is_even),
+    };
+    return cmocka_run_group_tests_name("sampler", tests, NULL, NULL);
+}
