@@ -38,8 +38,10 @@ static unsigned parse_list(struct argp_state *state, const char *option, const c
         int found = -1;
         for (int i = 0; i < count; i++)
             if (strlen(names[i]) == length && memcmp(names[i], at, length) == 0) found = i;
-        if (found < 0) argp_error(state, "%s does not know '%.*s'", option, (int)length, at);
-        bits |= 1u << found;
+        if (found < 0)
+            argp_error(state, "%s does not know '%.*s'", option, (int)length, at); /* ends the program */
+        else
+            bits |= 1u << found;
         at = comma ? comma + 1 : NULL;
     }
     return bits;

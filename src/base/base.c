@@ -6,6 +6,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#ifdef __clang_analyzer__
+#undef vlp_fail
+#undef vlp_fail_memory
+#undef vlp_fail_io
+#endif
+
 #define STRINGIFY_(x) #x
 #define STRINGIFY(x) STRINGIFY_(x)
 

@@ -296,7 +296,7 @@ static vlp_status read_gloss(scanner *s, vlp_synset *synset) {
 
 static vlp_status read_synset(vlp_wordnet *wordnet, scanner *s) {
     vlp_synset synset = {.line = s->line};
-    int32_t number;
+    int32_t number = 0;
     VLP_TRY(take_number(s, &synset.offset, 10, 8, "synset offset"));
     bool is_first = wordnet->synset_count == wordnet->first[s->part];
     if (!is_first && wordnet->synsets[wordnet->synset_count - 1].offset >= synset.offset)
@@ -368,7 +368,7 @@ static vlp_status read_file(vlp_wordnet *wordnet, const vlp_wordnet_file *file, 
                             vlp_status (*read)(vlp_wordnet *, scanner *)) {
     VLP_TRY(check_encoding(file));
     scanner s = {.file = file, .part = part, .next = vlp_bom_length(file->text, file->size)};
-    for (bool more;;) {
+    for (bool more = false;;) {
         VLP_TRY(next_line(&s, &more));
         if (!more) return VLP_OK;
         VLP_TRY(read(wordnet, &s));
