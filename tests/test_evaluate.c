@@ -2,7 +2,7 @@
  * would be exported; every candidate is compared with the answer one by one. Scores that lie too near to
  * tell may fall either way, rows that are copies of each other have to tie exactly.
  *
- * Also: nothing of an answer reaches a score, baselines, kinds of queries, and what goes wrong. */
+ * Also: nothing of an answer reaches a score, and what goes wrong. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,65 +10,12 @@
 
 #include "support.h"
 
-#include "eval/baselines.h"
 #include "eval/evaluate.h"
 #include "failing_allocator.h"
 #include "oracle.h"
+#include "random_data.h"
 
-enum { SEED = 77, WIDEST = 16, ALL = 7, TRAIN_VALID = 3 };
-
-/* ---- Data sets ---- */
-
-typedef struct sizes {
-    int32_t entities, relations;
-    int32_t unseen; /* entities, beyond those, that only valid and test have */
-    int64_t counts[VLP_SPLITS];
-} sizes;
-
-static void write_triples(const char *folder, const char *name, const vlp_triple *triples,
-                          int64_t count) {
-    char *text = malloc((size_t)count * 40 + 1), *at = text;
-    assert_non_null(text);
-    for (int64_t i = 0; i < count; i++)
-        at += sprintf(at, "e%d\tr%d\te%d\n", triples[i].head, triples[i].relation, triples[i].tail);
-    support_write(folder, name, text, (size_t)(at - text));
-    free(text);
-}
-
-static const char *const split_files[VLP_SPLITS] = {"train.txt", "valid.txt", "test.txt"};
-
-static vlp_dataset *open_folder(const char *folder) {
-    vlp_dataset *dataset = NULL;
-    vlp_dataset_options options = VLP_DATASET_OPTIONS_INIT;
-    options.threads = 1;
-    vlp_status status = vlp_dataset_open(&dataset, folder, &options);
-    if (status != VLP_OK) print_error("%s\n", vlp_error_message());
-    assert_int_equal(status, VLP_OK);
-    return dataset;
-}
-
-/* Triples at random, a few of them repeated in other splits; heads crowd at the low ids. */
-static vlp_dataset *random_dataset(sizes s, oracle_random *random) {
-    const char *folder = support_folder();
-    vlp_triple *triples[VLP_SPLITS];
-    for (int split = 0; split < VLP_SPLITS; split++) {
-        triples[split] = calloc((size_t)s.counts[split] + 1, sizeof **triples);
-        assert_non_null(triples[split]);
-        int32_t entities = s.entities + (split > 0 ? s.unseen : 0);
-        for (int64_t i = 0; i < s.counts[split]; i++) {
-            triples[split][i] =
-                (vlp_triple){oracle_below(random, 1 + oracle_below(random, entities)),
-                             oracle_below(random, s.relations), oracle_below(random, entities)};
-            if (split > 0 && oracle_chance(random, 8))
-                triples[split][i] = triples[0][oracle_below(random, (int32_t)s.counts[0])];
-        }
-        write_triples(folder, split_files[split], triples[split], s.counts[split]);
-    }
-    for (int split = 0; split < VLP_SPLITS; split++) free(triples[split]);
-    vlp_dataset *dataset = open_folder(folder);
-    support_remove(folder);
-    return dataset;
-}
+enum { SEED = 77, WIDEST = 16 };
 
 /* ---- A model over a data set ---- */
 
@@ -286,30 +233,6 @@ static void oracle_scores(double *horizontal, double *vertical, const world *w, 
 
 /* ---- The oracle's ranks ---- */
 
-static vlp_query query_of(const vlp_dataset *dataset, vlp_split split, int64_t i, int32_t *answer) {
-    int64_t count;
-    const vlp_triple *triples = vlp_dataset_triples(dataset, split, &count);
-    vlp_triple t = triples[i % count];
-    *answer = i < count ? t.tail : t.head;
-    return i < count ? (vlp_query){t.head, t.relation, -1}
-                     : (vlp_query){t.tail, t.relation + vlp_dataset_relation_count(dataset), -1};
-}
-
-static bool known(const vlp_dataset *dataset, unsigned splits, vlp_query query, int32_t entity) {
-    int32_t relations = vlp_dataset_relation_count(dataset);
-    bool forward = query.relation < relations;
-    for (int split = 0; split < VLP_SPLITS; split++) {
-        int64_t count;
-        const vlp_triple *t = vlp_dataset_triples(dataset, (vlp_split)split, &count);
-        for (int64_t i = 0; (splits >> split & 1) && i < count; i++)
-            if (t[i].relation == query.relation % relations &&
-                (forward ? t[i].head : t[i].tail) == query.entity &&
-                (forward ? t[i].tail : t[i].head) == entity)
-                return true;
-    }
-    return false;
-}
-
 /* How candidates stand to the answer. */
 typedef struct standing {
     int32_t above, copies, unclear, candidates;
@@ -404,14 +327,6 @@ static void check_ranking(const world *w, const vlp_ranking_options *options, in
     vlp_ranking_free(ranking);
     free(horizontal);
     free(scores);
-}
-
-static sizes random_sizes(oracle_random *random) {
-    return (sizes){
-        4 + oracle_below(random, 30),
-        1 + oracle_below(random, 3),
-        oracle_below(random, 6),
-        {10 + oracle_below(random, 60), 1 + oracle_below(random, 15), 1 + oracle_below(random, 15)}};
 }
 
 /* Every model, with and without a head, on valid and on test, each with its filter and with others. */
@@ -599,131 +514,6 @@ static void test_no_leak(void **state) {
     }
 }
 
-/* ---- Kinds of queries and baselines ---- */
-
-/* 0 1-1, 1 1-N, 2 N-1, 3 N-N: answers a query, on average over train, against 1.5. */
-static int oracle_mapping(const vlp_triple *train, int64_t count, int32_t relation) {
-    int64_t triples = 0, heads = 0, tails = 0;
-    for (int64_t i = 0; i < count; i++) {
-        bool new_head = true, new_tail = true;
-        if (train[i].relation != relation) continue;
-        for (int64_t j = 0; j < i; j++) {
-            if (train[j].relation != relation) continue;
-            new_head = new_head && train[j].head != train[i].head;
-            new_tail = new_tail && train[j].tail != train[i].tail;
-        }
-        triples++;
-        heads += new_head;
-        tails += new_tail;
-    }
-    if (triples == 0) return -1;
-    return (2 * triples >= 3 * heads) + 2 * (2 * triples >= 3 * tails);
-}
-
-static void test_kinds(void **state) {
-    (void)state;
-    int64_t by_mapping[4] = {0}, by_distance[12] = {0};
-    for (int i = 0; i < 150; i++) {
-        oracle_random random = {SEED + 5, (uint64_t)i, 0};
-        sizes s = random_sizes(&random);
-        s.relations = 3;
-        s.counts[VLP_TRAIN] /= 1 + i % 3;
-        vlp_dataset *dataset = random_dataset(s, &random);
-        oracle_graph graph = {vlp_dataset_entity_count(dataset), vlp_dataset_relation_count(dataset), 0,
-                              0, NULL};
-        int64_t count, train;
-        const vlp_triple *triples = vlp_dataset_triples(dataset, VLP_TEST, &count);
-        const vlp_triple *edges = vlp_dataset_triples(dataset, VLP_TRAIN, &train);
-        for (int64_t j = 0; j < train; j++)
-            oracle_graph_add(&graph, edges[j].head, edges[j].relation, edges[j].tail);
-        int32_t *distance = oracle_distance_matrix(&graph);
-        vlp_query_kind found[64];
-        assert_int_equal(vlp_query_kinds(found, dataset, VLP_TEST, 1 + i % 2), VLP_OK);
-        for (int64_t j = 0; j < 2 * count; j++) {
-            vlp_triple t = triples[j % count];
-            int mapping = oracle_mapping(edges, train, t.relation);
-            assert_int_equal(found[j].relation, t.relation);
-            assert_int_equal(found[j].side, j < count);
-            assert_int_equal(found[j].distance, distance[t.head * graph.entities + t.tail]);
-            by_distance[found[j].distance + 1 < 11 ? found[j].distance + 1 : 11]++;
-            if (mapping < 0) continue; /* not in train: nothing to say */
-            assert_int_equal(found[j].mapping, mapping);
-            by_mapping[mapping]++;
-        }
-        free(distance);
-        oracle_graph_free(&graph);
-        vlp_dataset_free(dataset);
-    }
-    for (int m = 0; m < 4; m++) assert_true(by_mapping[m] > 10);
-    for (int d = 0; d < 6; d++) assert_true(by_distance[d] > 5);
-}
-
-/* The rank of an answer among scores that are counts. */
-static vlp_rank rank_of_counts(const vlp_dataset *dataset, unsigned filter, vlp_query query,
-                               int32_t answer, const int32_t *scores) {
-    vlp_rank rank = {0, 0, 1};
-    for (int32_t e = 0; e < vlp_dataset_entity_count(dataset); e++) {
-        if (e == answer || known(dataset, filter, query, e)) continue;
-        rank.candidates++;
-        rank.above += scores[e] > scores[answer];
-        rank.equal += scores[e] == scores[answer];
-    }
-    return rank;
-}
-
-/* Votes of training edges for their answers: of all that the relation has (most 0), or of references. */
-static void count_votes(int32_t *scores, const vlp_dataset *dataset, vlp_query query, int32_t most,
-                        int32_t per_head) {
-    int32_t relations = vlp_dataset_relation_count(dataset), size = 0;
-    int64_t train;
-    const vlp_triple *edges = vlp_dataset_triples(dataset, VLP_TRAIN, &train);
-    vlp_references *found = NULL;
-    const vlp_reference *list = NULL;
-    vlp_reference_options options = {1, most, 8, per_head, 1, NULL};
-    if (most > 0) {
-        assert_int_equal(vlp_references_find(&found, dataset, &query, 1, &options), VLP_OK);
-        list = vlp_references_get(found, 0, &size);
-    }
-    memset(scores, 0, 64 * sizeof *scores);
-    for (int64_t i = 0; i < (most > 0 ? size : train); i++) {
-        vlp_triple edge = edges[most > 0 ? list[i].edge : i];
-        if (edge.relation != query.relation % relations) continue;
-        scores[query.relation < relations ? edge.tail : edge.head]++;
-    }
-    vlp_references_free(found);
-}
-
-static void test_baselines(void **state) {
-    (void)state;
-    for (int i = 0; i < 100; i++) {
-        oracle_random random = {SEED + 6, (uint64_t)i, 0};
-        vlp_dataset *dataset = random_dataset(random_sizes(&random), &random);
-        vlp_split split = i % 2 ? VLP_TEST : VLP_VALID;
-        unsigned splits = i % 5 ? (i % 2 ? ALL : TRAIN_VALID) : 0;
-        int32_t most = 1 + oracle_below(&random, 8), per_head = oracle_below(&random, 3), scores[64];
-        vlp_filter *filter = NULL;
-        int64_t count;
-        vlp_dataset_triples(dataset, split, &count);
-        vlp_rank frequency[64], vote[64];
-        assert_int_equal(vlp_filter_new(&filter, dataset, splits), VLP_OK);
-        assert_int_equal(vlp_baseline_frequency(frequency, dataset, split, filter), VLP_OK);
-        assert_int_equal(vlp_baseline_vote(vote, dataset, split, filter, most, per_head, 1 + i % 2),
-                         VLP_OK);
-        for (int64_t j = 0; j < 2 * count; j++) {
-            int32_t answer;
-            vlp_query query = query_of(dataset, split, j, &answer);
-            count_votes(scores, dataset, query, 0, 0);
-            vlp_rank expected = rank_of_counts(dataset, splits, query, answer, scores);
-            assert_memory_equal(&expected, &frequency[j], sizeof expected);
-            count_votes(scores, dataset, query, most, per_head);
-            expected = rank_of_counts(dataset, splits, query, answer, scores);
-            assert_memory_equal(&expected, &vote[j], sizeof expected);
-        }
-        vlp_filter_free(filter);
-        vlp_dataset_free(dataset);
-    }
-}
-
 /* ---- What goes wrong, and what is empty ---- */
 
 /* One number that is none, in any table, ends the evaluation. */
@@ -851,8 +641,6 @@ int main(void) {
         cmocka_unit_test(test_only),
         cmocka_unit_test(test_batches_and_threads),
         cmocka_unit_test(test_no_leak),
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_baselines),
         cmocka_unit_test(test_nan),
         cmocka_unit_test(test_stop_and_empty),
         cmocka_unit_test(test_out_of_memory),

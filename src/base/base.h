@@ -23,9 +23,9 @@ vlp_status vlp_fail_io(const char *verb, const char *path, int code);
 
 /* What the static analyzer cannot see from the declarations: a failure is never VLP_OK. */
 #ifdef __clang_analyzer__
-#define vlp_fail(status, ...) (status)
-#define vlp_fail_memory(what) (VLP_ERROR_MEMORY)
-#define vlp_fail_io(verb, path, code) (VLP_ERROR_IO)
+#define vlp_fail(status, ...) ((void)(vlp_fail)(status, __VA_ARGS__), (status))
+#define vlp_fail_memory(what) ((void)(vlp_fail_memory)(what), VLP_ERROR_MEMORY)
+#define vlp_fail_io(verb, path, code) ((void)(vlp_fail_io)(verb, path, code), VLP_ERROR_IO)
 #endif
 
 /* Leaves early with the failure of `call`, when there is nothing to clean up. */

@@ -1,0 +1,142 @@
+/* Kinds of queries (side, mapping, distance) and the two baselines, against naive recomputation. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+#include "eval/baselines.h"
+#include "eval/evaluate.h"
+#include "random_data.h"
+
+enum { SEED = 77 };
+
+/* 0 1-1, 1 1-N, 2 N-1, 3 N-N: answers a query, on average over train, against 1.5. */
+static int oracle_mapping(const vlp_triple *train, int64_t count, int32_t relation) {
+    int64_t triples = 0, heads = 0, tails = 0;
+    for (int64_t i = 0; i < count; i++) {
+        bool new_head = true, new_tail = true;
+        if (train[i].relation != relation) continue;
+        for (int64_t j = 0; j < i; j++) {
+            if (train[j].relation != relation) continue;
+            new_head = new_head && train[j].head != train[i].head;
+            new_tail = new_tail && train[j].tail != train[i].tail;
+        }
+        triples++;
+        heads += new_head;
+        tails += new_tail;
+    }
+    if (triples == 0) return -1;
+    return (2 * triples >= 3 * heads) + 2 * (2 * triples >= 3 * tails);
+}
+
+static void test_kinds(void **state) {
+    (void)state;
+    int64_t by_mapping[4] = {0}, by_distance[12] = {0};
+    for (int i = 0; i < 150; i++) {
+        oracle_random random = {SEED + 5, (uint64_t)i, 0};
+        sizes s = random_sizes(&random);
+        s.relations = 3;
+        s.counts[VLP_TRAIN] /= 1 + i % 3;
+        vlp_dataset *dataset = random_dataset(s, &random);
+        oracle_graph graph = {vlp_dataset_entity_count(dataset), vlp_dataset_relation_count(dataset), 0,
+                              0, NULL};
+        int64_t count, train;
+        const vlp_triple *triples = vlp_dataset_triples(dataset, VLP_TEST, &count);
+        const vlp_triple *edges = vlp_dataset_triples(dataset, VLP_TRAIN, &train);
+        for (int64_t j = 0; j < train; j++)
+            oracle_graph_add(&graph, edges[j].head, edges[j].relation, edges[j].tail);
+        int32_t *distance = oracle_distance_matrix(&graph);
+        vlp_query_kind found[64];
+        assert_int_equal(vlp_query_kinds(found, dataset, VLP_TEST, 1 + i % 2), VLP_OK);
+        for (int64_t j = 0; j < 2 * count; j++) {
+            vlp_triple t = triples[j % count];
+            int mapping = oracle_mapping(edges, train, t.relation);
+            assert_int_equal(found[j].relation, t.relation);
+            assert_int_equal(found[j].side, j < count);
+            assert_int_equal(found[j].distance, distance[t.head * graph.entities + t.tail]);
+            by_distance[found[j].distance + 1 < 11 ? found[j].distance + 1 : 11]++;
+            if (mapping < 0) continue; /* not in train: nothing to say */
+            assert_int_equal(found[j].mapping, mapping);
+            by_mapping[mapping]++;
+        }
+        free(distance);
+        oracle_graph_free(&graph);
+        vlp_dataset_free(dataset);
+    }
+    for (int m = 0; m < 4; m++) assert_true(by_mapping[m] > 10);
+    for (int d = 0; d < 6; d++) assert_true(by_distance[d] > 5);
+}
+
+/* The rank of an answer among scores that are counts. */
+static vlp_rank rank_of_counts(const vlp_dataset *dataset, unsigned filter, vlp_query query,
+                               int32_t answer, const int32_t *scores) {
+    vlp_rank rank = {0, 0, 1};
+    for (int32_t e = 0; e < vlp_dataset_entity_count(dataset); e++) {
+        if (e == answer || known(dataset, filter, query, e)) continue;
+        rank.candidates++;
+        rank.above += scores[e] > scores[answer];
+        rank.equal += scores[e] == scores[answer];
+    }
+    return rank;
+}
+
+/* Votes of training edges for their answers: of all that the relation has (most 0), or of references. */
+static void count_votes(int32_t *scores, const vlp_dataset *dataset, vlp_query query, int32_t most,
+                        int32_t per_head) {
+    int32_t relations = vlp_dataset_relation_count(dataset), size = 0;
+    int64_t train;
+    const vlp_triple *edges = vlp_dataset_triples(dataset, VLP_TRAIN, &train);
+    vlp_references *found = NULL;
+    const vlp_reference *list = NULL;
+    vlp_reference_options options = {1, most, 8, per_head, 1, NULL};
+    if (most > 0) {
+        assert_int_equal(vlp_references_find(&found, dataset, &query, 1, &options), VLP_OK);
+        list = vlp_references_get(found, 0, &size);
+    }
+    memset(scores, 0, 64 * sizeof *scores);
+    for (int64_t i = 0; i < (most > 0 ? size : train); i++) {
+        vlp_triple edge = edges[most > 0 ? list[i].edge : i];
+        if (edge.relation != query.relation % relations) continue;
+        scores[query.relation < relations ? edge.tail : edge.head]++;
+    }
+    vlp_references_free(found);
+}
+
+static void test_baselines(void **state) {
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        oracle_random random = {SEED + 6, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset(random_sizes(&random), &random);
+        vlp_split split = i % 2 ? VLP_TEST : VLP_VALID;
+        unsigned splits = i % 5 ? (i % 2 ? ALL : TRAIN_VALID) : 0;
+        int32_t most = 1 + oracle_below(&random, 8), per_head = oracle_below(&random, 3), scores[64];
+        vlp_filter *filter = NULL;
+        int64_t count;
+        vlp_dataset_triples(dataset, split, &count);
+        vlp_rank frequency[64], vote[64];
+        assert_int_equal(vlp_filter_new(&filter, dataset, splits), VLP_OK);
+        assert_int_equal(vlp_baseline_frequency(frequency, dataset, split, filter), VLP_OK);
+        assert_int_equal(vlp_baseline_vote(vote, dataset, split, filter, most, per_head, 1 + i % 2),
+                         VLP_OK);
+        for (int64_t j = 0; j < 2 * count; j++) {
+            int32_t answer;
+            vlp_query query = query_of(dataset, split, j, &answer);
+            count_votes(scores, dataset, query, 0, 0);
+            vlp_rank expected = rank_of_counts(dataset, splits, query, answer, scores);
+            assert_memory_equal(&expected, &frequency[j], sizeof expected);
+            count_votes(scores, dataset, query, most, per_head);
+            expected = rank_of_counts(dataset, splits, query, answer, scores);
+            assert_memory_equal(&expected, &vote[j], sizeof expected);
+        }
+        vlp_filter_free(filter);
+        vlp_dataset_free(dataset);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_baselines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
