@@ -32,6 +32,33 @@ typedef struct training {
     int64_t started_at; /* step */
 } training;
 
+/* Adds a line to train.log. A log that cannot be written is no reason to stop. */
+static void note(const training *work, const char *line) {
+    char *path = vlp_path_join(work->folder, "train.log");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (file) {
+        char date[32];
+        time_t now = time(NULL);
+        struct tm parts;
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", localtime_r(&now, &parts));
+        fprintf(file, "%s %s\n", date, line);
+        fclose(file);
+    }
+    vlp_free(path);
+}
+
+/* Tells the observer, and notes it. */
+static void say(const training *work, const char *format, ...) VLP_PRINTF(2, 3);
+static void say(const training *work, const char *format, ...) {
+    char line[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    vlp_log(work->observer, "%s", line);
+    note(work, line);
+}
+
 /* ---- Settings ------------------------------------------------------------------------------------ */
 
 static vlp_status apply_settings(vlp_settings *settings, const vlp_train_options *options) {
@@ -135,12 +162,11 @@ static vlp_status check_point(training *work, bool *stop) {
     }
     VLP_TRY(add_metrics_line(work, mrr));
     if (isnan(mrr))
-        vlp_log(work->observer, "step %lld: loss %.4f + %.4f", (long long)work->progress.step,
-                work->loss.horizontal, work->loss.vertical);
+        say(work, "step %lld: loss %.4f + %.4f", (long long)work->progress.step, work->loss.horizontal,
+            work->loss.vertical);
     else
-        vlp_log(work->observer, "step %lld: loss %.4f + %.4f, valid MRR %.4f%s",
-                (long long)work->progress.step, work->loss.horizontal, work->loss.vertical, mrr,
-                keep ? ", the best so far" : "");
+        say(work, "step %lld: loss %.4f + %.4f, valid MRR %.4f%s", (long long)work->progress.step,
+            work->loss.horizontal, work->loss.vertical, mrr, keep ? ", the best so far" : "");
     if (!keep) return VLP_OK;
     work->progress.best_step = work->progress.step;
     return vlp_run_save_model(work->folder, work->model, &work->progress, &work->facts);
@@ -169,8 +195,8 @@ static vlp_status loop(training *work) {
         bool asked = vlp_stopped(work->observer);
         if (last || stop || asked || due(step, settings->save_every)) VLP_TRY(save(work));
         if (asked && !last) {
-            vlp_log(work->observer, "saved at step %lld of %lld; --resume goes on from there",
-                    (long long)step, (long long)settings->steps);
+            say(work, "saved at step %lld of %lld; --resume goes on from there", (long long)step,
+                (long long)settings->steps);
             return vlp_fail_stopped();
         }
         done = last || stop;
@@ -207,8 +233,8 @@ static vlp_status begin(training *work, bool resuming) {
         VLP_TRY(vlp_run_load_metrics(&work->metrics, work->folder, work->progress.step));
         work->metrics_size = (int64_t)strlen(work->metrics);
         work->metrics_capacity = work->metrics_size + 1;
-        vlp_log(work->observer, "resuming at step %lld of %lld", (long long)work->progress.step,
-                (long long)work->settings.steps);
+        say(work, "resuming at step %lld of %lld", (long long)work->progress.step,
+            (long long)work->settings.steps);
     } else {
         VLP_TRY(vlp_model_init(work->model, work->settings.seed, work->settings.init_scale));
     }
@@ -250,7 +276,8 @@ vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
     VLP_CHECK(
         vlp_trainer_new(&work.trainer, work.dataset, &work.settings, work.model, options.observer));
     work.started = seconds();
-    VLP_CHECK(loop(&work));
+    status = loop(&work);
+    if (status != VLP_OK && status != VLP_ERROR_STOPPED) note(&work, vlp_error_message());
 out:
     if (out) {
         double elapsed = seconds() - work.started;
