@@ -1,4 +1,5 @@
-/* Names to ids and back. Ids count from 0 in the order in which names first came. */
+/* Names to ids and back. Ids count from 0 in the order in which names first came. Names hold no zero
+ * byte: readers refuse it. */
 #ifndef VLP_GRAPH_DICTIONARY_H
 #define VLP_GRAPH_DICTIONARY_H
 
