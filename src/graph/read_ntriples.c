@@ -1,4 +1,4 @@
-/* N-Triples through serd.
+/* N-Triples, the hard part of it through serd.
  *
  * serd reads N-Triples as a kind of Turtle: it lets a statement run over several lines, takes several in
  * one, and passes prefixed names, `a`, `;`, `[ ]`, `( )`, PREFIX and GRAPH, skips NUL bytes and takes
@@ -7,8 +7,11 @@
  * by byte, and serd then reads only lines that are a whole statement each; which characters a label may
  * have beyond ASCII, and what a term says once its escapes are gone, is its part.
  *
+ * A statement of three IRIs without escapes is then all said: its names stand in the text. Most files
+ * have hardly any other, and serd is spared them.
+ *
  * What stays true: serd sees no line that is not `term term term .`, so that its k-th statement is the
- * k-th line that is neither empty nor a comment, and any complaint of its is about that line. */
+ * k-th line that was left to it, and any complaint of its is about that line. */
 #include <serd/serd.h>
 #include <stdio.h>
 #include <string.h>
@@ -245,40 +248,65 @@ static scanner cut_line(const char *start, const char *end, const char **next) {
     return (scanner){start, stop};
 }
 
-/* How far a piece is well-formed. */
+/* A line that is left to serd, and where its names belong. */
+typedef struct hard_line {
+    const char *start;
+    size_t size;
+    int64_t line, span;
+} hard_line;
+
+/* The lines of a piece up to the first of a wrong shape. */
 typedef struct survey {
-    size_t size;        /* bytes of good lines from the start on */
-    int64_t statements; /* in them */
-    int64_t lines;      /* good ones; the number of the one that `fault` is about */
-    const char *fault;  /* NULL when all are good */
+    hard_line *hard;
+    int64_t hard_count, hard_capacity;
+    int64_t lines;     /* of a right shape */
+    const char *fault; /* of the line behind them, NULL when there is none */
 } survey;
 
-static survey survey_lines(const char *text, size_t size) {
-    survey found = {0, 0, 0, NULL};
-    const char *end = text + size, *valid = text + vlp_utf8_valid_prefix(text, size);
-    for (const char *start = text, *next; start < end; start = next) {
-        scanner line = cut_line(start, end, &next);
-        bool statement = false;
-        found.fault = line.end > valid ? "invalid UTF-8" : scan_line(&line, &statement);
-        if (found.fault) break;
-        found.statements += statement;
-        found.lines++;
-        found.size = (size_t)(next - text);
+/* The names of a statement of three IRIs without escapes, where they stand; false for any other. The
+ * line's shape has been checked. */
+static bool plain_names(vlp_span triple[3], const char *at, const char *end) {
+    for (int term = 0; term < 3; term++) {
+        while (*at == ' ' || *at == '\t') at++;
+        if (*at != '<') return false;
+        at++;
+        const char *close = memchr(at, '>', (size_t)(end - at));
+        if (memchr(at, '\\', (size_t)(close - at))) return false;
+        triple[term] = vlp_span_make(at, (size_t)(close - at));
+        at = close + 1;
     }
-    return found;
+    return true;
 }
 
-/* The 0-based line of the statement with the 0-based number `statement`, in lines that are good. */
-static int64_t line_of_statement(const char *text, size_t size, int64_t statement) {
-    const char *end = text + size;
-    int64_t number = 0;
-    for (const char *start = text, *next; start < end; start = next, number++) {
-        scanner line = cut_line(start, end, &next);
-        skip_blanks(&line);
-        bool empty = line.at == line.end || *line.at == '#';
-        if (!empty && statement-- == 0) break;
+/* Adds the names of a statement, or the room for them when serd is to find them. */
+static bool add_statement(vlp_piece *piece, survey *found, const char *start, const char *end) {
+    vlp_span triple[3] = {{0}};
+    if (plain_names(triple, start, end)) return vlp_piece_add(piece, triple);
+    memset(triple, 0, sizeof triple);
+    if (vlp_grow(&found->hard, &found->hard_capacity, found->hard_count + 1, sizeof *found->hard,
+                 "statements") != VLP_OK) {
+        vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "out of memory for statements");
+        return false;
     }
-    return number;
+    found->hard[found->hard_count++] =
+        (hard_line){start, (size_t)(end - start), found->lines, piece->span_count};
+    return vlp_piece_add(piece, triple);
+}
+
+static survey survey_lines(vlp_piece *piece) {
+    survey found = {0};
+    const char *text = piece->text, *end = text + piece->size;
+    const char *valid = text + vlp_utf8_valid_prefix(text, piece->size);
+    for (const char *start = text, *next; start < end; start = next) {
+        scanner line = cut_line(start, end, &next);
+        const char *stop = line.end;
+        bool statement = false;
+        found.fault = stop > valid ? "invalid UTF-8" : scan_line(&line, &statement);
+        if (found.fault) break;
+        if (statement && !add_statement(piece, &found, start, stop)) break;
+        found.lines++;
+    }
+    return found;
 }
 
 /* ---- Names --------------------------------------------------------------------------------------- */
@@ -417,24 +445,38 @@ static bool add_literal(vlp_span *out, vlp_piece *piece, const SerdNode *node, c
 
 /* ---- serd ---------------------------------------------------------------------------------------- */
 
-/* One reading of one piece. */
+/* One reading of one piece: its hard lines. */
 typedef struct reading {
     vlp_piece *piece;
-    const char *left; /* what serd has not fetched yet */
-    size_t left_size;
-    int64_t statements, expected;
+    const survey *lines;
+    int64_t fetched; /* lines that serd has been given whole */
+    size_t offset;   /* bytes of the next one that it has been given */
+    int64_t statements;
     bool failed;
     char complaint[128]; /* of serd's; "" when it was not serd */
 } reading;
 
+/* Gives serd the hard lines, one behind the other. */
 static size_t fetch(void *buffer, size_t size, size_t count, void *stream) {
     (void)size; /* always 1 */
     reading *this = stream;
-    size_t taken = count < this->left_size ? count : this->left_size;
-    memcpy(buffer, this->left, taken);
-    this->left += taken;
-    this->left_size -= taken;
-    return taken;
+    char *to = buffer;
+    size_t given = 0;
+    while (given < count && this->fetched < this->lines->hard_count) {
+        const hard_line *line = &this->lines->hard[this->fetched];
+        size_t left = line->size - this->offset, room = count - given;
+        size_t taken = left < room ? left : room;
+        memcpy(to + given, line->start + this->offset, taken);
+        given += taken;
+        this->offset += taken;
+        if (this->offset == line->size &&
+            given < count) { /* the line end, which the line came without */
+            to[given++] = '\n';
+            this->fetched++;
+            this->offset = 0;
+        }
+    }
+    return given;
 }
 
 static int never_fails(void *stream) {
@@ -464,14 +506,14 @@ static SerdStatus take_statement(void *handle, SerdStatementFlags flags, const S
     (void)graph;
     reading *this = handle;
     vlp_piece *piece = this->piece;
-    vlp_span triple[3];
-    if (this->failed || this->statements == this->expected) return SERD_ERR_UNKNOWN;
+    if (this->failed || this->statements == this->lines->hard_count) return SERD_ERR_UNKNOWN;
+    vlp_span *triple = piece->spans + this->lines->hard[this->statements].span;
     bool added = add_resource(&triple[0], piece, subject) && add_resource(&triple[1], piece, predicate);
     if (added && object->type == SERD_LITERAL)
         added = add_literal(&triple[2], piece, object, datatype, language);
     else if (added)
         added = add_resource(&triple[2], piece, object);
-    if (!added || !vlp_piece_add(piece, triple)) {
+    if (!added) {
         this->failed = true;
         return SERD_ERR_UNKNOWN;
     }
@@ -479,19 +521,21 @@ static SerdStatus take_statement(void *handle, SerdStatementFlags flags, const S
     return SERD_SUCCESS;
 }
 
-/* Gives the spans, whose names lie one behind the other, the place at which the arena is now. */
-static void point_spans(vlp_piece *piece) {
+/* Points the names that serd found, which lie in the arena one behind the other, to where it is now. */
+static void point_spans(vlp_piece *piece, const survey *lines, int64_t statements) {
     int64_t at = 0;
-    for (int64_t i = 0; i < piece->span_count; i++) {
-        piece->spans[i].text = piece->arena + at;
-        at += piece->spans[i].length;
-    }
+    for (int64_t i = 0; i < statements; i++)
+        for (int part = 0; part < 3; part++) {
+            vlp_span *span = &piece->spans[lines->hard[i].span + part];
+            span->text = piece->arena + at;
+            at += span->length;
+        }
 }
 
-static void read_statements(vlp_piece *piece, const survey *good) {
+/* Lets serd read the hard lines. */
+static void read_statements(vlp_piece *piece, const survey *lines) {
     enum { PAGE = 4096 };
-    reading this = {
-        .piece = piece, .left = piece->text, .left_size = good->size, .expected = good->statements};
+    reading this = {.piece = piece, .lines = lines};
     SerdReader *reader = serd_reader_new(SERD_NTRIPLES, &this, NULL, NULL, NULL, take_statement, NULL);
     if (!reader) {
         vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "out of memory for an N-Triples reader");
@@ -502,23 +546,26 @@ static void read_statements(vlp_piece *piece, const survey *good) {
     serd_reader_set_error_sink(reader, take_complaint, &this);
     SerdStatus outcome = serd_reader_read_source(reader, fetch, never_fails, &this, NULL, PAGE);
     serd_reader_free(reader);
-    if (outcome == SERD_SUCCESS && !this.failed && this.statements == this.expected) return;
+    point_spans(piece, lines, this.statements);
+    if (outcome == SERD_SUCCESS && !this.failed && this.statements == lines->hard_count) return;
     if (piece->status == VLP_ERROR_MEMORY) return;
-    int64_t line = line_of_statement(piece->text, good->size, this.statements);
+    /* More statements than lines cannot be: then the last line is to blame. */
+    int64_t bad = this.statements < lines->hard_count ? this.statements : lines->hard_count - 1;
+    piece->span_count = lines->hard[bad].span;
     if (piece->status != VLP_OK)
-        piece->error_line = line;
+        piece->error_line = lines->hard[bad].line;
     else
-        vlp_piece_fail(piece, VLP_ERROR_FORMAT, line, "%s",
+        vlp_piece_fail(piece, VLP_ERROR_FORMAT, lines->hard[bad].line, "%s",
                        this.complaint[0] ? this.complaint : "not a statement of N-Triples");
 }
 
 void vlp_parse_ntriples(vlp_piece *piece, const void *settings) {
     (void)settings;
     assert(piece->span_count == 0 && piece->arena_size == 0);
-    survey good = survey_lines(piece->text, piece->size);
-    if (good.statements > 0) read_statements(piece, &good);
-    point_spans(piece);
+    survey lines = survey_lines(piece);
+    if (lines.hard_count > 0 && piece->status == VLP_OK) read_statements(piece, &lines);
     /* What serd finds wrong lies before the first line of a wrong shape, and the first error counts. */
-    if (good.fault && piece->status == VLP_OK)
-        vlp_piece_fail(piece, VLP_ERROR_FORMAT, good.lines, "%s", good.fault);
+    if (lines.fault && piece->status == VLP_OK)
+        vlp_piece_fail(piece, VLP_ERROR_FORMAT, lines.lines, "%s", lines.fault);
+    vlp_free(lines.hard);
 }
