@@ -5,19 +5,8 @@
 #include <sys/stat.h>
 
 #include "eval/baselines.h"
-#include "learn/run.h"
+#include "learn/run_inside.h"
 #include "store/npy.h"
-
-struct vlp_run {
-    char *folder;
-    vlp_settings settings;
-    vlp_run_facts facts;
-    vlp_progress_state progress;
-    vlp_dataset *dataset;
-    const vlp_backend *backend;
-    vlp_compute *compute;
-    vlp_model *model;
-};
 
 /* ---- Opening ------------------------------------------------------------------------------------- */
 
@@ -62,6 +51,7 @@ vlp_status vlp_run_open(vlp_run **out, const char *folder, const vlp_run_options
 
 void vlp_run_free(vlp_run *run) {
     if (!run) return;
+    vlp_run_predicting_free(run);
     vlp_model_free(run->model);
     if (run->backend) run->backend->close(run->compute);
     vlp_dataset_free(run->dataset);
