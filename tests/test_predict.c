@@ -262,7 +262,9 @@ static void nothing_copied(void **state) {
     tiny.run->progress.mixture = (vlp_mixture){0, 1};
     vlp_run_info info;
     vlp_run_describe(&info, tiny.run);
-    assert_true(info.vertical && info.horizontal_only && !info.copies);
+    assert_true(info.vertical);
+    assert_true(info.horizontal_only);
+    assert_false(info.copies);
     vlp_query query = {3, 1, -1};
     vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
     options.explain = true;
@@ -347,8 +349,9 @@ static void out_of_memory(void **state) {
         opening.threads = 1;
         vlp_status status = vlp_run_open(&run, tiny.path, &opening);
         if (status == VLP_OK) status = vlp_run_predict(&predictions, run, queries, 2, &options);
-        assert_true(memory.failed ? status == VLP_ERROR_MEMORY : status == VLP_OK);
-        failures += memory.failed;
+        /* Giving memory back may fail without harm. */
+        assert_true(status == VLP_OK || (memory.failed && status == VLP_ERROR_MEMORY));
+        failures += status != VLP_OK;
         vlp_predictions_free(predictions);
         vlp_run_free(run);
         failing_allocator_remove(&memory);
