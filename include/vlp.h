@@ -326,11 +326,16 @@ typedef struct vlp_train_options {
     const char *const *settings; /* "key=value" each; they win over the recipe */
     int32_t setting_count;
     const char *device; /* "auto", "cpu"; NULL: auto */
-    bool resume;        /* go on where the folder's last save stands; a run never saved is started */
+    /* Trains the vertical head alone, over embeddings that stay as they are: those of a finished run,
+     * whose settings then hold where no others are given; or arrays as vlp_run_export writes them, rows
+     * by the names in entities.tsv and relations.tsv where these are beside them. NULL: all is trained.
+     */
+    const char *base;
+    bool resume; /* go on where the folder's last save stands; a run never saved is started */
     const vlp_observer *observer;
 } vlp_train_options;
 #define VLP_TRAIN_OPTIONS_INIT                                                                          \
-    { 1, NULL, NULL, 0, NULL, false, NULL }
+    { 1, NULL, NULL, 0, NULL, NULL, false, NULL }
 
 typedef struct vlp_train_report {
     int64_t steps;  /* done in all */
@@ -415,7 +420,8 @@ VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
                                     const vlp_evaluation_options *options);
 VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
 
-/* Writes entities.npy, relations.npy and the aggregator's arrays into a new folder. */
+/* Writes entities.npy, relations.npy and the aggregator's arrays into a new folder, and entities.tsv and
+ * relations.tsv, which name their rows. */
 VLP_API vlp_status vlp_run_export(const vlp_run *run, const char *folder);
 
 #ifdef __cplusplus
