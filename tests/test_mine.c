@@ -297,6 +297,27 @@ static vlp_dataset *open_cleaned(const char *folder) {
     return dataset;
 }
 
+/* A triple that only the grown graph has is known, and scored without itself. */
+static void check_new_triples(const tiny_run *tiny, const vlp_triple *graph, int64_t count) {
+    vlp_filter *train = NULL;
+    must(vlp_filter_new(&train, tiny->dataset, 7));
+    for (int64_t i = 0; i < count; i++) {
+        if (vlp_filter_has(train, graph[i].head, graph[i].relation, graph[i].tail)) continue;
+        vlp_score score;
+        must(vlp_run_score(&score, tiny->run, &graph[i], 1, NULL));
+        assert_true(score.known);
+        vlp_query query = {graph[i].head, graph[i].relation, i};
+        vlp_predictions *predictions = NULL;
+        must(vlp_run_explain(&predictions, tiny->run, &query, &graph[i].tail, 1, NULL));
+        near(score.tail, vlp_predictions_get(predictions, 0)->predictions[0].score);
+        for (int32_t j = 0; j < vlp_predictions_get(predictions, 0)->reference_count; j++)
+            assert_true(memcmp(&vlp_predictions_get(predictions, 0)->references[j].triple, &graph[i],
+                               sizeof *graph) != 0);
+        vlp_predictions_free(predictions);
+    }
+    vlp_filter_free(train);
+}
+
 static void grown_graph(void **state) {
     (void)state;
     tiny_run tiny;
@@ -342,30 +363,13 @@ static void grown_graph(void **state) {
         }
         vlp_predictions_free(predictions);
     }
-    /* A triple that only the grown graph has is known, and scored without itself. */
-    vlp_filter *train = NULL;
-    must(vlp_filter_new(&train, tiny.dataset, 7));
-    for (int64_t i = 0; i < there; i++) {
-        if (vlp_filter_has(train, graph[i].head, graph[i].relation, graph[i].tail)) continue;
-        vlp_score score;
-        must(vlp_run_score(&score, tiny.run, &graph[i], 1, NULL));
-        assert_true(score.known);
-        vlp_query query = {graph[i].head, graph[i].relation, i};
-        vlp_predictions *predictions = NULL;
-        must(vlp_run_explain(&predictions, tiny.run, &query, &graph[i].tail, 1, NULL));
-        near(score.tail, vlp_predictions_get(predictions, 0)->predictions[0].score);
-        for (int32_t j = 0; j < vlp_predictions_get(predictions, 0)->reference_count; j++)
-            assert_true(memcmp(&vlp_predictions_get(predictions, 0)->references[j].triple, &graph[i],
-                               sizeof *graph) != 0);
-        vlp_predictions_free(predictions);
-    }
+    check_new_triples(&tiny, graph, there);
     vlp_mining *mining = NULL;
     must(vlp_run_mine(&mining, tiny.run, NULL));
     for (int64_t i = 0; i < mining->count; i++)
         for (int64_t j = 0; j < there; j++)
             assert_true(memcmp(&mining->items[i].triple, &graph[j], sizeof *graph) != 0);
     vlp_mining_free(mining);
-    vlp_filter_free(train);
     vlp_dataset_free(other);
     support_remove(folder);
     tiny_run_free(&tiny);
