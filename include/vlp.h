@@ -11,6 +11,7 @@
  *   6. Auditing a data set
  *   7. Training
  *   8. Runs: evaluating and exporting what was trained
+ *   9. Predicting: answers with what they were copied from, scores, missing triples
  *
  * Conventions
  *   - Functions that can fail return vlp_status and put what they make into their first argument.
@@ -22,7 +23,10 @@
  *   - Option structs start with their initializer (`vlp_dataset_options options =
  *     VLP_DATASET_OPTIONS_INIT;`); passing NULL means the defaults.
  *   - The library does not print, does not exit and installs no signal handler.
- *   - Distinct objects may be used from distinct threads. A data set may be read by many threads.
+ *   - Distinct objects may be used from distinct threads. A data set may be read by many threads; a run
+ *     serves one thread at a time, since it keeps the working memory of its last call.
+ *   - Loading the library starts nothing: a process may fork before its first call that works. After
+ *     one, threads are waiting, and a child of fork must not call the library.
  */
 #ifndef VLP_H
 #define VLP_H
@@ -437,6 +441,219 @@ VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
 /* Writes entities.npy, relations.npy and the aggregator's arrays into a new folder, and entities.tsv and
  * relations.tsv, which name their rows. */
 VLP_API vlp_status vlp_run_export(const vlp_run *run, const char *folder);
+
+/* ---- 9. Predicting --------------------------------------------------------------------------- */
+
+/* A run answers questions (vlp_run_predict), scores triples (vlp_run_score) and looks for missing ones
+ * (vlp_run_mine). Below these stands what they lean on: explanations of given answers, calibration,
+ * references from a graph that has grown since training, and files of questions.
+ *
+ * An answer's score is f = f_c + lambda f_g; lambda was chosen on valid. f_c is copied from references,
+ * the known triples nearest to the question; f_g is what the embeddings memorize. */
+
+/* What a run is. */
+typedef struct vlp_run_info {
+    const char *folder, *data; /* of the run, and of its data set when it was trained */
+    const char *model;         /* "rotate" and so on */
+    int32_t dim;
+    int64_t step;         /* of the weights in use */
+    double valid_mrr;     /* at that step; NaN without valid */
+    bool vertical;        /* it has a head */
+    bool copies;          /* scores depend on references: a head, and valid chose to listen to it */
+    bool horizontal_only; /* f = f_g: valid liked it best, or there is no head */
+    double lambda;        /* else f = f_c + lambda f_g */
+    int32_t references;   /* at most so many a question */
+    const char *graph;    /* where references come from: the folder, NULL for the run's own train */
+} vlp_run_info;
+VLP_API void vlp_run_describe(vlp_run_info *out, const vlp_run *run);
+
+/* A reference of a question: a known triple, as it stands in the graph, `distance` hops away. */
+typedef struct vlp_answer_reference {
+    vlp_triple triple;
+    int32_t distance;
+} vlp_answer_reference;
+
+typedef struct vlp_prediction {
+    int32_t entity;
+    bool known;                  /* the answer stands in the data set, or in the reference graph */
+    double score;                /* f */
+    double horizontal;           /* f_g */
+    double vertical;             /* f_c; NaN without a head */
+    const double *contributions; /* (reference_count) of each reference to this score: f with all of
+                                    them less f without this one; NULL unless asked for */
+} vlp_prediction;
+
+/* The answers of one question, best first; equal scores in the order of entities. All of them share the
+ * question's references, nearest first. */
+typedef struct vlp_answers {
+    vlp_query query;
+    const vlp_prediction *predictions;
+    int32_t prediction_count;
+    const vlp_answer_reference *references;
+    int32_t reference_count;
+} vlp_answers;
+
+typedef struct vlp_predict_options {
+    int32_t version;
+    int32_t count;   /* best answers wanted, 1 or more */
+    bool known;      /* also those that are known already */
+    bool explain;    /* contributions; and references also where the score does not depend on them */
+    unsigned filter; /* bits 1 << split: what counts as known; 0: all splits. The training triples of a
+                        reference graph count in any case */
+    const vlp_observer *observer;
+} vlp_predict_options;
+#define VLP_PREDICT_OPTIONS_INIT                                                                        \
+    { 1, 10, false, false, 0, NULL }
+
+/* The answers of many questions at once; a relation r + relation_count asks for heads. `left_out` of a
+ * query (-1: none) is the index of a triple that is taken out of the graph for this question, among
+ * vlp_run_graph_triples. Memory is that of the answers: ask in batches of some hundreds where there are
+ * many questions; a batch costs one product over all entities for each of f_c and f_g. */
+typedef struct vlp_predictions vlp_predictions;
+VLP_API vlp_status vlp_run_predict(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
+                                   int64_t count, const vlp_predict_options *options);
+VLP_API const vlp_answers *vlp_predictions_get(const vlp_predictions *predictions, int64_t query);
+VLP_API void vlp_predictions_free(vlp_predictions *predictions);
+
+/* The same for given answers: query i has the one prediction answers[i], with references and
+ * contributions. `count` and `known` of the options play no part. */
+VLP_API vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
+                                   const int32_t *answers, int64_t count,
+                                   const vlp_predict_options *options);
+
+/* ---- Scores of triples ---- */
+
+/* A triple is asked both ways, (h, r, ?) for t and (?, r, t) for h; its scores are the means of the two.
+ * A triple that stands in the reference graph has its own edge taken out, in both directions, as a
+ * training query has: else it would be copied from itself. */
+typedef struct vlp_score {
+    double score, horizontal, vertical; /* f, f_g, f_c; f_c is NaN without a head */
+    double tail, head;                  /* f of t as the answer of (h, r, ?), of h for (?, r, t) */
+    double probability;                 /* see vlp_run_calibrate; NaN without valid */
+    bool known;                         /* in the data set, or in the reference graph */
+} vlp_score;
+
+typedef struct vlp_score_options {
+    int32_t version;
+    bool uncalibrated; /* no probabilities */
+    double prior;      /* the share of true triples among those asked about, above 0 and below 1 */
+    const vlp_observer *observer;
+} vlp_score_options;
+#define VLP_SCORE_OPTIONS_INIT                                                                          \
+    { 1, false, 0.5, NULL }
+/* out: (count). */
+VLP_API vlp_status vlp_run_score(vlp_score *out, vlp_run *run, const vlp_triple *triples, int64_t count,
+                                 const vlp_score_options *options);
+
+/* ---- Calibration ---- */
+
+/* How probabilities come about: the triples of valid against triples made from them by exchanging the
+ * head or the tail, half of the time for any entity, half of the time for one that train has in that
+ * place of the relation; what is known (train, valid) is no exchange. P = 1 / (1 + exp(-(intercept +
+ * slope * score))) is fitted by logistic regression with both kinds weighing the same, so that a prior
+ * of 1/2 is built in; another prior moves the intercept by its log odds. References are those of the
+ * run's own train. The curve, the Brier score and the log loss are of triples that the fit had not
+ * seen: each half of valid is judged by the fit on the other half. */
+enum { VLP_CALIBRATION_BINS = 10 };
+typedef struct vlp_calibration_bin {
+    double weight;    /* share of all triples, true ones and others weighing the same */
+    double predicted; /* mean probability; NaN where the bin is empty */
+    double observed;  /* share of true ones */
+    int64_t triples;
+} vlp_calibration_bin;
+typedef struct vlp_calibration {
+    int64_t positives, negatives;
+    double intercept, slope;
+    double brier, log_loss;                         /* of saying 1/2 always: 0.25, log 2 */
+    vlp_calibration_bin bins[VLP_CALIBRATION_BINS]; /* of probabilities, equally wide */
+} vlp_calibration;
+
+typedef struct vlp_calibration_options {
+    int32_t version;
+    int32_t exchanges; /* for each triple and side, 1 to 100 */
+    bool fresh;        /* do not use what an earlier call left in the run's folder */
+    uint64_t seed;
+    const vlp_observer *observer;
+} vlp_calibration_options;
+#define VLP_CALIBRATION_OPTIONS_INIT                                                                    \
+    { 1, 4, false, 0, NULL }
+/* VLP_ERROR_ARGUMENT without valid. The result is kept in the run's folder (calibration.safetensors) and
+ * used again as long as the weights are the same; a folder that cannot be written is no error. */
+VLP_API vlp_status vlp_run_calibrate(vlp_calibration *out, vlp_run *run,
+                                     const vlp_calibration_options *options);
+
+/* ---- Missing triples ---- */
+
+/* The likeliest triples that are not known. Not all |E|^2 |R| are scored: a relation is asked about the
+ * entities that stand in its place in the graph, both ways; the best `per_query` unknown answers of each
+ * question, among all entities, are candidates; and these are scored as vlp_run_score does. What no
+ * question ranks so high, and entities never seen in that place, are left out; so are (e, r, e), unless
+ * the graph has such triples of r. */
+typedef struct vlp_mine_options {
+    int32_t version;
+    int32_t count;     /* triples wanted */
+    int32_t per_query; /* candidates a question, 1 to 1000 */
+    int32_t relation;  /* only this one; -1: all */
+    double prior;      /* as for scores; probabilities only, the order stays */
+    const char *state; /* a file that holds how far it is: written now and then, removed at the end;
+                          NULL: none. One that is there already is refused without `resume` */
+    bool resume;       /* go on from `state`, where it is there */
+    const vlp_observer *observer;
+} vlp_mine_options;
+#define VLP_MINE_OPTIONS_INIT                                                                           \
+    { 1, 100, 10, -1, 0.5, NULL, false, NULL }
+
+typedef struct vlp_mined {
+    vlp_triple triple;
+    double score, horizontal, vertical, probability; /* as in vlp_score */
+    double tail, head;
+} vlp_mined;
+typedef struct vlp_mining {
+    vlp_mined *items; /* best first; equal scores by relation, head, tail */
+    int64_t count;
+    int64_t queries;          /* asked, both ways */
+    int64_t possible_queries; /* of these relations and all entities */
+    int64_t candidates;       /* scored; a triple that both ways propose counts twice */
+    int64_t possible_triples; /* of these relations, |E|^2 each, the known ones among them */
+} vlp_mining;
+/* When the observer asks to stop, the state is saved and VLP_ERROR_STOPPED returned. */
+VLP_API vlp_status vlp_run_mine(vlp_mining **out, vlp_run *run, const vlp_mine_options *options);
+VLP_API void vlp_mining_free(vlp_mining *mining);
+
+/* ---- Live references ---- */
+
+typedef struct vlp_graph_report {
+    int64_t triples;                             /* taken, of the folder's train */
+    int64_t new_triples;                         /* of these, not in the run's train */
+    int64_t unknown_triples;                     /* left out: with a name that the run does not know */
+    int64_t unknown_entities, unknown_relations; /* names in train that the run does not know */
+} vlp_graph_report;
+
+/* From now on predictions, scores and mining take their references from the train of another folder: a
+ * graph that has grown since training. Names tell which entities and relations are meant; nothing is
+ * trained. All its triples count as known. NULL puts the run's own train back. Evaluation and
+ * calibration stay with the run's own. `out` may be NULL. */
+VLP_API vlp_status vlp_run_use_graph(vlp_graph_report *out, vlp_run *run, const char *folder,
+                                     const vlp_observer *observer);
+/* The triples that references come from, in the run's numbers. */
+VLP_API const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *count);
+
+/* ---- Files of questions and of triples ---- */
+
+/* Reads "head<TAB>relation<TAB>tail" line by line (plain or .gz; "-": standard input) in bounded memory.
+ * Names are those of the data set; an entity may also be given by a label that it alone has. A question
+ * has "?" for head or tail, which reads as -1. */
+typedef struct vlp_triple_reader vlp_triple_reader;
+VLP_API vlp_status vlp_triple_reader_open(vlp_triple_reader **out, const vlp_dataset *dataset,
+                                          const char *path, bool questions);
+/* The next triple, *more false at the end. A bad line is an error that names file, line and cause
+ * (unknown names with the nearest known ones); the call after it goes on with the next line. */
+VLP_API vlp_status vlp_triple_reader_next(vlp_triple *out, bool *more, vlp_triple_reader *reader);
+VLP_API int64_t vlp_triple_reader_line(const vlp_triple_reader *reader); /* of the last, from 1 */
+VLP_API void vlp_triple_reader_free(vlp_triple_reader *reader);
+
+/* The query that a triple with one -1 asks; left_out is -1. */
+VLP_API vlp_query vlp_query_of(const vlp_dataset *dataset, vlp_triple question);
 
 #ifdef __cplusplus
 }

@@ -1,20 +1,27 @@
 /* All scores of a batch of queries: f_g by the model, f_c by its head over the references. */
+#include "eval/scorer.h"
+
 #include <string.h>
 
-#include "eval/evaluate.h"
 #include "graph/reference.h"
 
 struct vlp_scorer {
     const vlp_model *model;
-    const vlp_dataset *dataset;
+    const vlp_graph *graph;
     vlp_reference_options references;
-    int32_t batch;
+    int32_t batch, columns;
+    vlp_references *found;      /* of the last queries; NULL where none were looked for */
     int32_t *heads, *relations; /* host, and on the backend */
     int32_t *d_heads, *d_relations;
     int32_t *reference_heads, *reference_answers, *reference_counts;
     int32_t *d_reference_heads, *d_reference_answers, *d_reference_counts;
     float *rows, *q, *inverse_norms;
-    float *horizontal, *vertical; /* (batch, entities) */
+    float *host_inverse_norms;    /* (entities) */
+    float *horizontal, *vertical; /* (batch, columns) */
+    /* Pairs of queries and entities, grown as asked for. */
+    int32_t *d_pairs;
+    float *pair_scores;
+    int64_t pair_capacity;
     vlp_head_work head;
 };
 
@@ -38,35 +45,37 @@ static vlp_status allocate(vlp_scorer *scorer) {
     scorer->rows = device(scorer, b * model->form.entity_width, sizeof(float));
     scorer->q = device(scorer, b * model->form.query_width, sizeof(float));
     scorer->inverse_norms = device(scorer, entities, sizeof(float));
-    scorer->horizontal = device(scorer, b * entities, sizeof(float));
-    scorer->vertical = device(scorer, model->vertical ? b * entities : 1, sizeof(float));
+    scorer->host_inverse_norms = vlp_alloc_zero((size_t)entities, sizeof(float));
+    int64_t cells = b * scorer->columns;
+    scorer->horizontal = device(scorer, cells, sizeof(float));
+    scorer->vertical = device(scorer, model->vertical ? cells : 1, sizeof(float));
     if (!scorer->heads || !scorer->relations || !scorer->reference_heads || !scorer->reference_answers ||
         !scorer->reference_counts || !scorer->d_heads || !scorer->d_relations ||
         !scorer->d_reference_heads || !scorer->d_reference_answers || !scorer->d_reference_counts ||
-        !scorer->rows || !scorer->q || !scorer->inverse_norms || !scorer->horizontal ||
-        !scorer->vertical)
+        !scorer->rows || !scorer->q || !scorer->inverse_norms || !scorer->host_inverse_norms ||
+        !scorer->horizontal || !scorer->vertical)
         return vlp_fail_memory("scores");
     if (!model->vertical) return VLP_OK;
     model->backend->inverse_norms(model->compute, scorer->inverse_norms,
                                   model->tables[VLP_TABLE_ENTITIES].value, entities,
                                   model->form.entity_width);
+    model->backend->download(model->compute, scorer->host_inverse_norms, scorer->inverse_norms,
+                             (size_t)entities * sizeof(float));
     return vlp_head_work_new(&scorer->head, model, scorer->batch);
 }
 
-vlp_status vlp_scorer_new(vlp_scorer **out, const vlp_model *model, const vlp_dataset *dataset,
-                          int32_t references, int32_t references_per_head, int32_t batch,
-                          int32_t threads) {
+vlp_status vlp_scorer_open(vlp_scorer **out, const vlp_scorer_options *options) {
     *out = NULL;
     vlp_scorer *scorer = vlp_alloc_zero(1, sizeof *scorer);
     if (!scorer) return vlp_fail_memory("scores");
-    vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
-    options.count = references;
-    options.per_head = references_per_head;
-    options.threads = threads;
-    scorer->model = model;
-    scorer->dataset = dataset;
-    scorer->references = options;
-    scorer->batch = batch;
+    scorer->model = options->model;
+    scorer->graph = options->graph;
+    scorer->references = (vlp_reference_options)VLP_REFERENCE_OPTIONS_INIT;
+    scorer->references.count = options->references;
+    scorer->references.per_head = options->references_per_head;
+    scorer->references.threads = options->threads;
+    scorer->batch = options->batch;
+    scorer->columns = options->columns;
     vlp_status status = allocate(scorer);
     if (status != VLP_OK) {
         vlp_scorer_free(scorer);
@@ -76,11 +85,28 @@ vlp_status vlp_scorer_new(vlp_scorer **out, const vlp_model *model, const vlp_da
     return VLP_OK;
 }
 
+vlp_status vlp_scorer_new(vlp_scorer **out, const vlp_model *model, const vlp_dataset *dataset,
+                          int32_t references, int32_t references_per_head, int32_t batch,
+                          int32_t threads) {
+    vlp_scorer_options options = {.model = model,
+                                  .graph = dataset->graph,
+                                  .references = references,
+                                  .references_per_head = references_per_head,
+                                  .batch = batch,
+                                  .columns = model->entities,
+                                  .threads = threads};
+    return vlp_scorer_open(out, &options);
+}
+
 void vlp_scorer_free(vlp_scorer *scorer) {
     if (!scorer) return;
     const vlp_model *model = scorer->model;
-    void *host[] = {scorer->heads, scorer->relations, scorer->reference_heads, scorer->reference_answers,
-                    scorer->reference_counts};
+    void *host[] = {scorer->heads,
+                    scorer->relations,
+                    scorer->reference_heads,
+                    scorer->reference_answers,
+                    scorer->reference_counts,
+                    scorer->host_inverse_norms};
     void *there[] = {scorer->d_heads,
                      scorer->d_relations,
                      scorer->d_reference_heads,
@@ -90,51 +116,64 @@ void vlp_scorer_free(vlp_scorer *scorer) {
                      scorer->q,
                      scorer->inverse_norms,
                      scorer->horizontal,
-                     scorer->vertical};
+                     scorer->vertical,
+                     scorer->d_pairs,
+                     scorer->pair_scores};
     for (size_t i = 0; i < sizeof host / sizeof *host; i++) vlp_free(host[i]);
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         if (there[i]) model->backend->release(model->compute, there[i]);
     vlp_head_work_free(&scorer->head, model);
+    vlp_references_free(scorer->found);
     vlp_free(scorer);
 }
 
-/* Finds and uploads the references of the queries. */
-static vlp_status set_references(vlp_scorer *scorer, const vlp_query *queries, int64_t count) {
-    const vlp_model *model = scorer->model;
-    int32_t most = scorer->references.count, relations = vlp_dataset_relation_count(scorer->dataset);
-    const vlp_triple *train = scorer->dataset->splits[VLP_TRAIN].items;
-    vlp_references *found = NULL;
+/* ---- Preparing ----------------------------------------------------------------------------------- */
+
+/* Finds the references of the queries. */
+static vlp_status find_references(vlp_scorer *scorer, const vlp_query *queries, int64_t count) {
+    int32_t most = scorer->references.count;
     if (most > 0)
         VLP_TRY(
-            vlp_graph_references(&found, scorer->dataset->graph, queries, count, &scorer->references));
+            vlp_graph_references(&scorer->found, scorer->graph, queries, count, &scorer->references));
     for (int64_t i = 0; i < count; i++) {
         int32_t size = 0;
-        const vlp_reference *list = found ? vlp_references_get(found, i, &size) : NULL;
+        const vlp_reference *list = scorer->found ? vlp_references_get(scorer->found, i, &size) : NULL;
         scorer->reference_counts[i] = size;
         for (int32_t j = 0; j < size; j++) {
-            vlp_triple edge = train[list[j].edge];
-            bool forward = queries[i].relation < relations;
+            vlp_triple edge = scorer->graph->triples[list[j].edge];
+            bool forward = queries[i].relation < scorer->graph->relations;
             scorer->reference_heads[i * most + j] = forward ? edge.head : edge.tail;
             scorer->reference_answers[i * most + j] = forward ? edge.tail : edge.head;
         }
     }
-    vlp_references_free(found);
-    size_t ids = (size_t)(count * most) * sizeof(int32_t);
+    return VLP_OK;
+}
+
+static void copy_references(vlp_scorer *scorer, const vlp_reference_batch *given, int64_t count) {
+    size_t ids = (size_t)(count * scorer->references.count) * sizeof(int32_t);
+    if (ids > 0) {
+        memcpy(scorer->reference_heads, given->heads, ids);
+        memcpy(scorer->reference_answers, given->answers, ids);
+    }
+    memcpy(scorer->reference_counts, given->counts, (size_t)count * sizeof(int32_t));
+}
+
+static void upload_references(vlp_scorer *scorer, int64_t count) {
+    const vlp_model *model = scorer->model;
+    size_t ids = (size_t)(count * scorer->references.count) * sizeof(int32_t);
     model->backend->upload(model->compute, scorer->d_reference_heads, scorer->reference_heads, ids);
     model->backend->upload(model->compute, scorer->d_reference_answers, scorer->reference_answers, ids);
     model->backend->upload(model->compute, scorer->d_reference_counts, scorer->reference_counts,
                            (size_t)count * sizeof(int32_t));
-    return VLP_OK;
 }
 
-vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_scorer *scorer,
-                          const vlp_query *queries, int64_t count) {
+vlp_status vlp_scorer_prepare(vlp_scorer *scorer, const vlp_query *queries, int64_t count,
+                              const vlp_reference_batch *given) {
     assert(count <= scorer->batch);
     const vlp_model *model = scorer->model;
     const vlp_backend *backend = model->backend;
-    const float *entities = model->tables[VLP_TABLE_ENTITIES].value;
-    const float *relations = model->tables[VLP_TABLE_RELATIONS].value;
-    int32_t e = model->form.entity_width;
+    vlp_references_free(scorer->found);
+    scorer->found = NULL;
     for (int64_t i = 0; i < count; i++) {
         scorer->heads[i] = queries[i].entity;
         scorer->relations[i] = queries[i].relation;
@@ -142,23 +181,109 @@ vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_
     backend->upload(model->compute, scorer->d_heads, scorer->heads, (size_t)count * sizeof(int32_t));
     backend->upload(model->compute, scorer->d_relations, scorer->relations,
                     (size_t)count * sizeof(int32_t));
-    backend->gather(model->compute, scorer->rows, entities, scorer->d_heads, count, e);
-    backend->query(model->compute, &model->form, scorer->q, scorer->rows, scorer->d_relations, relations,
-                   count, false);
-    VLP_TRY(backend->all_scores(model->compute, &model->form, scorer->horizontal, scorer->q,
-                                scorer->d_relations, relations, entities, model->entities, count));
-    *horizontal = scorer->horizontal;
-    *vertical = NULL;
+    backend->gather(model->compute, scorer->rows, model->tables[VLP_TABLE_ENTITIES].value,
+                    scorer->d_heads, count, model->form.entity_width);
+    backend->query(model->compute, &model->form, scorer->q, scorer->rows, scorer->d_relations,
+                   model->tables[VLP_TABLE_RELATIONS].value, count, false);
     if (!model->vertical) return VLP_OK;
-    VLP_TRY(set_references(scorer, queries, count));
+    if (given)
+        copy_references(scorer, given, count);
+    else
+        VLP_TRY(find_references(scorer, queries, count));
+    upload_references(scorer, count);
     vlp_reference_batch references = {scorer->d_reference_heads, scorer->d_reference_answers,
                                       scorer->d_reference_counts, scorer->references.count};
     vlp_head_forward(model, &scorer->head, scorer->rows, scorer->d_relations, scorer->q, &references,
                      count);
-    backend->product(model->compute, false, true, count, model->entities, e, 1, scorer->head.output, e,
-                     entities, e, 0, scorer->vertical, model->entities);
-    backend->scale_columns(model->compute, scorer->vertical, scorer->inverse_norms, count,
-                           model->entities);
+    return VLP_OK;
+}
+
+const vlp_references *vlp_scorer_found(const vlp_scorer *scorer) {
+    return scorer->found;
+}
+
+const float *vlp_scorer_inverse_norms(const vlp_scorer *scorer) {
+    return scorer->host_inverse_norms;
+}
+
+/* ---- Scores -------------------------------------------------------------------------------------- */
+
+vlp_status vlp_scorer_columns(const float **horizontal, const float **vertical, vlp_scorer *scorer,
+                              int64_t count, int32_t first, int32_t columns) {
+    assert(columns <= scorer->columns);
+    const vlp_model *model = scorer->model;
+    const vlp_backend *backend = model->backend;
+    int32_t e = model->form.entity_width;
+    const float *rows = model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * e;
+    VLP_TRY(backend->all_scores(model->compute, &model->form, scorer->horizontal, scorer->q,
+                                scorer->d_relations, model->tables[VLP_TABLE_RELATIONS].value, rows,
+                                columns, count));
+    *horizontal = scorer->horizontal;
+    *vertical = NULL;
+    if (!model->vertical) return VLP_OK;
+    backend->product(model->compute, false, true, count, columns, e, 1, scorer->head.output, e, rows, e,
+                     0, scorer->vertical, columns);
     *vertical = scorer->vertical;
+    return VLP_OK;
+}
+
+vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_scorer *scorer,
+                          const vlp_query *queries, int64_t count) {
+    const vlp_model *model = scorer->model;
+    VLP_TRY(vlp_scorer_prepare(scorer, queries, count, NULL));
+    VLP_TRY(vlp_scorer_columns(horizontal, vertical, scorer, count, 0, model->entities));
+    if (*vertical)
+        model->backend->scale_columns(model->compute, scorer->vertical, scorer->inverse_norms, count,
+                                      model->entities);
+    return VLP_OK;
+}
+
+/* Room for pairs on the backend. */
+static vlp_status reserve_pairs(vlp_scorer *scorer, int64_t pairs) {
+    if (pairs <= scorer->pair_capacity) return VLP_OK;
+    const vlp_model *model = scorer->model;
+    if (scorer->d_pairs) model->backend->release(model->compute, scorer->d_pairs);
+    if (scorer->pair_scores) model->backend->release(model->compute, scorer->pair_scores);
+    scorer->pair_capacity = 0;
+    scorer->d_pairs = device(scorer, pairs, sizeof(int32_t));
+    scorer->pair_scores = device(scorer, pairs, sizeof(float));
+    if (!scorer->d_pairs || !scorer->pair_scores) return vlp_fail_memory("scores");
+    scorer->pair_capacity = pairs;
+    return VLP_OK;
+}
+
+/* out (count, width) of one kind of score. */
+static vlp_status score_pairs(float *out, const vlp_scorer *scorer, const vlp_form *form,
+                              const float *queries, const vlp_pairs *pairs) {
+    const vlp_model *model = scorer->model;
+    VLP_TRY(model->backend->pair_scores(model->compute, form, scorer->pair_scores, queries,
+                                        scorer->d_relations, model->tables[VLP_TABLE_RELATIONS].value,
+                                        model->tables[VLP_TABLE_ENTITIES].value, model->entities,
+                                        pairs));
+    model->backend->download(model->compute, out, scorer->pair_scores,
+                             (size_t)pairs->batch * (size_t)pairs->width * sizeof *out);
+    return VLP_OK;
+}
+
+vlp_status vlp_scorer_pairs(float *horizontal, float *vertical, vlp_scorer *scorer,
+                            const int32_t *entities, int64_t count, int32_t width) {
+    const vlp_model *model = scorer->model;
+    int64_t cells = count * width;
+    if (cells == 0) return VLP_OK;
+    VLP_TRY(reserve_pairs(scorer, cells));
+    model->backend->upload(model->compute, scorer->d_pairs, entities, (size_t)cells * sizeof *entities);
+    vlp_pairs pairs = {(int32_t)count, width, scorer->d_pairs};
+    if (horizontal) VLP_TRY(score_pairs(horizontal, scorer, &model->form, scorer->q, &pairs));
+    if (!vertical || !model->vertical) return VLP_OK;
+    /* The cosine is a dot product with the entity's row, which is then divided by its length. */
+    int32_t e = model->form.entity_width;
+    vlp_form dot = {.transform = VLP_SCALE,
+                    .similarity = VLP_DOT,
+                    .entity_width = e,
+                    .relation_width = e,
+                    .query_width = e};
+    VLP_TRY(score_pairs(vertical, scorer, &dot, scorer->head.output, &pairs));
+    for (int64_t i = 0; i < cells; i++)
+        if (entities[i] >= 0) vertical[i] *= scorer->host_inverse_norms[entities[i]];
     return VLP_OK;
 }

@@ -1,8 +1,19 @@
-/* The inside of an opened run, for the files that use it. */
+/* The inside of a run that is opened for use. */
 #ifndef VLP_LEARN_RUN_INSIDE_H
 #define VLP_LEARN_RUN_INSIDE_H
 
+#include "eval/predictor.h"
 #include "learn/run.h"
+
+/* A graph in the run's numbers that references are taken from instead of train. */
+typedef struct vlp_live_graph {
+    char *folder;
+    vlp_triple_list triples; /* its train, as far as its names are known */
+    vlp_triple_list others;  /* its valid and test: known answers */
+    vlp_graph *graph;
+} vlp_live_graph;
+
+void vlp_live_graph_free(vlp_live_graph *live);
 
 struct vlp_run {
     char *folder;
@@ -13,6 +24,27 @@ struct vlp_run {
     const vlp_backend *backend;
     vlp_compute *compute;
     vlp_model *model;
+    /* What predicting keeps between calls; made when first asked for. */
+    vlp_predictor *predictor;
+    vlp_filter *known; /* of the splits in known_splits, and of the live graph */
+    unsigned known_splits;
+    vlp_live_graph *live; /* NULL: train */
+    char fingerprint[33]; /* "" until it was asked for */
+    vlp_calibration calibration;
+    int32_t calibrated; /* with so many exchanges, 0: not yet */
+    uint64_t calibration_seed;
 };
+
+/* Lets go of what predicting keeps, the live graph included. */
+void vlp_run_predicting_free(vlp_run *run);
+
+/* The graph that references come from. */
+const vlp_graph *vlp_run_graph(const vlp_run *run);
+/* f = mixture.vertical f_c + mixture.horizontal f_g, as chosen on valid. */
+vlp_mixture vlp_run_mixture(const vlp_run *run);
+/* The predictor over vlp_run_graph, and the known answers of these splits (0: all) with those of the
+ * live graph; both borrowed from the run. */
+vlp_status vlp_run_predictor(vlp_predictor **out, vlp_run *run);
+vlp_status vlp_run_known(const vlp_filter **out, vlp_run *run, unsigned splits);
 
 #endif

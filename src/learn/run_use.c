@@ -50,6 +50,7 @@ vlp_status vlp_run_open(vlp_run **out, const char *folder, const vlp_run_options
 
 void vlp_run_free(vlp_run *run) {
     if (!run) return;
+    vlp_run_predicting_free(run);
     vlp_model_free(run->model);
     if (run->backend) run->backend->close(run->compute);
     vlp_dataset_free(run->dataset);

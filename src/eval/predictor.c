@@ -1,0 +1,248 @@
+#include "eval/predictor.h"
+
+#include <string.h>
+
+/* A tile's scores, twice BATCH * TILE floats, stay in the second-level caches between the product that
+ * makes them and the selection that reads them. */
+enum { BATCH = 512, TILE = 1024 };
+
+struct vlp_predictor {
+    vlp_predictor_options options;
+    int32_t batch, tile;
+    vlp_scorer *scorer;
+    vlp_selection *selection;
+    int32_t wanted;         /* of the selection */
+    vlp_excluded *excluded; /* (batch) */
+    float *host[2];         /* (batch, tile) where the backend's memory is not the host's */
+    float *pair_horizontal, *pair_vertical;
+    int32_t *pair_entities;
+    int64_t pair_capacity;
+    /* Variants of queries without one of their references. */
+    vlp_query *variants;                                       /* (batch) */
+    int32_t *variant_heads, *variant_answers, *variant_counts; /* (batch, references), (batch) */
+};
+
+/* ---- Opening ------------------------------------------------------------------------------------- */
+
+static bool on_host(const vlp_predictor *predictor) {
+    return predictor->options.model->backend == &vlp_cpu_backend;
+}
+
+static vlp_status allocate(vlp_predictor *predictor) {
+    const vlp_predictor_options *options = &predictor->options;
+    size_t batch = (size_t)predictor->batch, most = (size_t)options->references;
+    vlp_scorer_options scoring = {.model = options->model,
+                                  .graph = options->graph,
+                                  .references = options->references,
+                                  .references_per_head = options->references_per_head,
+                                  .batch = predictor->batch,
+                                  .columns = predictor->tile,
+                                  .threads = options->threads};
+    VLP_TRY(vlp_scorer_open(&predictor->scorer, &scoring));
+    predictor->excluded = vlp_alloc(batch, sizeof *predictor->excluded);
+    predictor->variants = vlp_alloc(batch, sizeof *predictor->variants);
+    predictor->variant_heads = vlp_alloc_zero(batch * most, sizeof(int32_t));
+    predictor->variant_answers = vlp_alloc_zero(batch * most, sizeof(int32_t));
+    predictor->variant_counts = vlp_alloc(batch, sizeof(int32_t));
+    if (!predictor->excluded || !predictor->variants || !predictor->variant_heads ||
+        !predictor->variant_answers || !predictor->variant_counts)
+        return vlp_fail_memory("predictions");
+    for (int i = 0; i < 2 && !on_host(predictor); i++) {
+        predictor->host[i] = vlp_alloc(batch * (size_t)predictor->tile, sizeof(float));
+        if (!predictor->host[i]) return vlp_fail_memory("predictions");
+    }
+    return VLP_OK;
+}
+
+vlp_status vlp_predictor_new(vlp_predictor **out, const vlp_predictor_options *options) {
+    *out = NULL;
+    vlp_predictor *predictor = vlp_alloc_zero(1, sizeof *predictor);
+    if (!predictor) return vlp_fail_memory("predictions");
+    predictor->options = *options;
+    /* All variants of one query go into one batch. */
+    predictor->batch = options->references + 1 > BATCH ? options->references + 1 : BATCH;
+    predictor->tile = options->model->entities < TILE ? options->model->entities : TILE;
+    vlp_status status = allocate(predictor);
+    if (status != VLP_OK) {
+        vlp_predictor_free(predictor);
+        return status;
+    }
+    *out = predictor;
+    return VLP_OK;
+}
+
+void vlp_predictor_free(vlp_predictor *predictor) {
+    if (!predictor) return;
+    vlp_scorer_free(predictor->scorer);
+    vlp_selection_free(predictor->selection);
+    void *parts[] = {predictor->excluded,        predictor->host[0],       predictor->host[1],
+                     predictor->pair_horizontal, predictor->pair_vertical, predictor->pair_entities,
+                     predictor->variants,        predictor->variant_heads, predictor->variant_answers,
+                     predictor->variant_counts};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) vlp_free(parts[i]);
+    vlp_free(predictor);
+}
+
+int32_t vlp_predictor_batch(const vlp_predictor *predictor) {
+    return predictor->batch;
+}
+
+/* ---- The best answers ---------------------------------------------------------------------------- */
+
+/* A score array where the host can read it. */
+static const float *host_view(const vlp_predictor *predictor, int which, const float *scores,
+                              int64_t cells) {
+    if (!scores || on_host(predictor)) return scores;
+    const vlp_model *model = predictor->options.model;
+    model->backend->download(model->compute, predictor->host[which], scores,
+                             (size_t)cells * sizeof *scores);
+    return predictor->host[which];
+}
+
+static vlp_status set_selection(vlp_predictor *predictor, int32_t wanted) {
+    if (predictor->selection && predictor->wanted == wanted) return VLP_OK;
+    vlp_selection_free(predictor->selection);
+    predictor->selection = NULL;
+    VLP_TRY(vlp_selection_new(&predictor->selection, predictor->batch, wanted, predictor->tile,
+                              predictor->options.threads));
+    predictor->wanted = wanted;
+    return VLP_OK;
+}
+
+vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
+                             int32_t wanted, const vlp_filter *excluded, const vlp_observer *observer) {
+    assert(count <= predictor->batch);
+    const vlp_predictor_options *options = &predictor->options;
+    int32_t entities = options->model->entities;
+    VLP_TRY(set_selection(predictor, wanted < entities ? wanted : entities));
+    VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries, count, NULL));
+    for (int64_t i = 0; i < count; i++) {
+        vlp_excluded *known = &predictor->excluded[i];
+        *known = (vlp_excluded){NULL, 0};
+        if (excluded)
+            known->items =
+                vlp_filter_answers(excluded, queries[i].entity, queries[i].relation, &known->count);
+    }
+    vlp_selection_start(predictor->selection, predictor->excluded, (int32_t)count);
+    for (int32_t first = 0; first < entities; first += predictor->tile) {
+        int32_t columns = entities - first < predictor->tile ? entities - first : predictor->tile;
+        const float *horizontal, *vertical;
+        VLP_TRY(vlp_scorer_columns(&horizontal, &vertical, predictor->scorer, count, first, columns));
+        VLP_TRY(vlp_selection_offer(
+            predictor->selection, host_view(predictor, 0, horizontal, count * columns),
+            host_view(predictor, 1, vertical, count * columns),
+            vlp_scorer_inverse_norms(predictor->scorer), options->mixture, first, columns));
+        if (vlp_stopped(observer)) return vlp_fail_stopped();
+    }
+    return VLP_OK;
+}
+
+const vlp_top *vlp_predictor_answers(vlp_predictor *predictor, int64_t index, int32_t *count) {
+    return vlp_selection_finish(predictor->selection, (int32_t)index, count);
+}
+
+const vlp_references *vlp_predictor_references(const vlp_predictor *predictor) {
+    return vlp_scorer_found(predictor->scorer);
+}
+
+/* ---- Given pairs --------------------------------------------------------------------------------- */
+
+static vlp_status reserve_pairs(vlp_predictor *predictor, int64_t cells) {
+    if (cells <= predictor->pair_capacity) return VLP_OK;
+    int64_t capacity = predictor->pair_capacity;
+    VLP_TRY(vlp_grow(&predictor->pair_horizontal, &capacity, cells, sizeof(float), "predictions"));
+    capacity = predictor->pair_capacity;
+    VLP_TRY(vlp_grow(&predictor->pair_vertical, &capacity, cells, sizeof(float), "predictions"));
+    capacity = predictor->pair_capacity;
+    VLP_TRY(vlp_grow(&predictor->pair_entities, &capacity, cells, sizeof(int32_t), "predictions"));
+    predictor->pair_capacity = capacity;
+    return VLP_OK;
+}
+
+vlp_status vlp_predictor_score(vlp_top *out, vlp_predictor *predictor, const vlp_query *queries,
+                               const int32_t *entities, int64_t count) {
+    VLP_TRY(reserve_pairs(predictor, count));
+    VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries, count, NULL));
+    float *horizontal = predictor->pair_horizontal, *vertical = predictor->pair_vertical;
+    memset(vertical, 0, (size_t)count * sizeof *vertical);
+    VLP_TRY(vlp_scorer_pairs(horizontal, vertical, predictor->scorer, entities, count, 1));
+    vlp_mixture mixture = predictor->options.mixture;
+    for (int64_t i = 0; i < count; i++) {
+        float score = mixture.vertical * vertical[i] + mixture.horizontal * horizontal[i];
+        if (score != score)
+            return vlp_fail(VLP_ERROR_FORMAT,
+                            "a score is not a number; the run is damaged or training diverged");
+        out[i] = (vlp_top){score, horizontal[i], vertical[i], entities[i]};
+    }
+    return VLP_OK;
+}
+
+/* ---- Contributions ------------------------------------------------------------------------------- */
+
+/* Row `row` becomes the query of `item` without reference `without` (-1: with all of them). */
+static void put_variant(vlp_predictor *predictor, int64_t row, const vlp_explained *item,
+                        int32_t without) {
+    bool forward = item->query.relation < predictor->options.graph->relations;
+    int64_t at = row * predictor->options.references;
+    int32_t used = 0;
+    for (int32_t i = 0; i < item->reference_count; i++) {
+        if (i == without) continue;
+        vlp_triple edge = item->references[i].triple;
+        predictor->variant_heads[at + used] = forward ? edge.head : edge.tail;
+        predictor->variant_answers[at + used++] = forward ? edge.tail : edge.head;
+    }
+    predictor->variants[row] = item->query;
+    predictor->variant_counts[row] = used;
+}
+
+/* The contributions of items[0 .. count), whose variants fill `rows` rows. */
+static vlp_status explain_batch(vlp_predictor *predictor, const vlp_explained *items, int64_t count,
+                                int64_t rows, int32_t width) {
+    VLP_TRY(reserve_pairs(predictor, rows * width));
+    int64_t row = 0;
+    for (int64_t i = 0; i < count; i++)
+        for (int32_t without = -1; without < items[i].reference_count; without++, row++) {
+            put_variant(predictor, row, &items[i], without);
+            for (int32_t j = 0; j < width; j++)
+                predictor->pair_entities[row * width + j] =
+                    j < items[i].answer_count ? items[i].answers[j] : -1;
+        }
+    vlp_reference_batch given = {predictor->variant_heads, predictor->variant_answers,
+                                 predictor->variant_counts, predictor->options.references};
+    VLP_TRY(vlp_scorer_prepare(predictor->scorer, predictor->variants, rows, &given));
+    const float *scores = predictor->pair_vertical;
+    VLP_TRY(vlp_scorer_pairs(NULL, predictor->pair_vertical, predictor->scorer, predictor->pair_entities,
+                             rows, width));
+    double weight = (double)predictor->options.mixture.vertical;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t references = items[i].reference_count;
+        for (int32_t j = 0; j < items[i].answer_count; j++)
+            for (int32_t k = 0; k < references; k++)
+                items[i].contributions[(int64_t)j * references + k] =
+                    weight * ((double)scores[j] - (double)scores[(int64_t)(k + 1) * width + j]);
+        scores += (int64_t)(references + 1) * width;
+    }
+    return VLP_OK;
+}
+
+vlp_status vlp_predictor_contributions(vlp_predictor *predictor, const vlp_explained *items,
+                                       int64_t count, const vlp_observer *observer) {
+    if (!predictor->options.model->vertical || predictor->options.mixture.vertical == 0) {
+        for (int64_t i = 0; i < count; i++)
+            memset(items[i].contributions, 0,
+                   (size_t)items[i].answer_count * (size_t)items[i].reference_count * sizeof(double));
+        return VLP_OK;
+    }
+    for (int64_t first = 0, end; first < count; first = end) {
+        int64_t rows = 0;
+        int32_t width = 0;
+        for (end = first; end < count && rows + items[end].reference_count + 1 <= predictor->batch;
+             end++) {
+            rows += items[end].reference_count + 1;
+            if (items[end].answer_count > width) width = items[end].answer_count;
+        }
+        VLP_TRY(explain_batch(predictor, items + first, end - first, rows, width));
+        if (vlp_stopped(observer)) return vlp_fail_stopped();
+    }
+    return VLP_OK;
+}

@@ -1,0 +1,161 @@
+#include "eval/topk.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <omp.h>
+
+#include "base/simd.h"
+
+enum { BLOCK = 64 };
+
+typedef struct top_row {
+    float threshold; /* scores that are not above it cannot be among the best */
+    int32_t count;
+    int64_t excluded; /* how many of the excluded entities lie before the next tile */
+} top_row;
+
+struct vlp_selection {
+    int32_t capacity, rows; /* queries: at most, and now */
+    int32_t wanted, room, columns, threads;
+    top_row *state;         /* (rows) */
+    vlp_top *items;         /* (rows, room) in no order */
+    float *mixed;           /* (threads, columns) */
+    vlp_excluded *excluded; /* (rows) */
+};
+
+vlp_status vlp_selection_new(vlp_selection **out, int32_t rows, int32_t count, int32_t columns,
+                             int32_t threads) {
+    *out = NULL;
+    vlp_selection *selection = vlp_alloc_zero(1, sizeof *selection);
+    if (!selection) return vlp_fail_memory("the best answers");
+    selection->capacity = rows;
+    selection->wanted = count;
+    /* The fuller the room, the rarer it is sorted out, and the sooner it leaves the cache. */
+    selection->room = count < INT32_MAX / 2 - BLOCK ? 2 * count + BLOCK : count;
+    selection->columns = columns;
+    selection->threads = vlp_thread_count(threads);
+    selection->state = vlp_alloc((size_t)rows, sizeof *selection->state);
+    selection->items = vlp_alloc((size_t)rows * (size_t)selection->room, sizeof *selection->items);
+    selection->mixed = vlp_alloc((size_t)selection->threads * (size_t)columns, sizeof *selection->mixed);
+    selection->excluded = vlp_alloc((size_t)rows, sizeof *selection->excluded);
+    if (!selection->state || !selection->items || !selection->mixed || !selection->excluded) {
+        vlp_selection_free(selection);
+        return vlp_fail_memory("the best answers");
+    }
+    *out = selection;
+    return VLP_OK;
+}
+
+void vlp_selection_free(vlp_selection *selection) {
+    if (!selection) return;
+    vlp_free(selection->state);
+    vlp_free(selection->items);
+    vlp_free(selection->mixed);
+    vlp_free(selection->excluded);
+    vlp_free(selection);
+}
+
+void vlp_selection_start(vlp_selection *selection, const vlp_excluded *excluded, int32_t rows) {
+    assert(rows <= selection->capacity);
+    selection->rows = rows;
+    for (int32_t i = 0; i < rows; i++) {
+        selection->state[i] = (top_row){-INFINITY, 0, 0};
+        selection->excluded[i] = excluded[i];
+    }
+}
+
+/* ---- One row ------------------------------------------------------------------------------------- */
+
+/* Best first: a higher score, or the same and an earlier entity. */
+static int compare(const void *left, const void *right) {
+    const vlp_top *a = left, *b = right;
+    if (a->score != b->score) return a->score > b->score ? -1 : 1;
+    return (a->entity > b->entity) - (a->entity < b->entity);
+}
+
+VLP_CLONES static void mix(float *restrict out, const float *restrict horizontal,
+                           const float *restrict vertical, const float *restrict scale,
+                           vlp_mixture mixture, int32_t columns) {
+    float v = mixture.vertical, h = mixture.horizontal;
+    if (vertical)
+        for (int32_t e = 0; e < columns; e++) out[e] = v * (vertical[e] * scale[e]) + h * horizontal[e];
+    else
+        for (int32_t e = 0; e < columns; e++) out[e] = h * horizontal[e];
+}
+
+/* The start of the first block from `at` on with a score that is not at or below the threshold (a score
+ * that is not a number is none of both), or `columns`. */
+VLP_CLONES static int32_t next_block(const float *scores, int32_t at, int32_t columns, float threshold) {
+    for (; at + BLOCK <= columns; at += BLOCK) {
+        int32_t above = 0;
+#pragma omp simd reduction(+ : above)
+        for (int32_t i = 0; i < BLOCK; i++) above += !(scores[at + i] <= threshold);
+        if (above) return at;
+    }
+    return at;
+}
+
+/* Keeps the best `wanted` of a full row and raises its threshold. */
+static void sort_out(vlp_selection *selection, int32_t row) {
+    top_row *state = &selection->state[row];
+    vlp_top *items = selection->items + (int64_t)row * selection->room;
+    qsort(items, (size_t)state->count, sizeof *items, compare);
+    if (state->count < selection->wanted) return;
+    state->count = selection->wanted;
+    state->threshold = items[selection->wanted - 1].score;
+}
+
+/* One row of a tile; false when a score is not a number. */
+static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed, const float *horizontal,
+                      const float *vertical, const float *scale, int32_t first, int32_t columns) {
+    top_row *state = &selection->state[row];
+    vlp_top *items = selection->items + (int64_t)row * selection->room;
+    for (int32_t at = 0; (at = next_block(mixed, at, columns, state->threshold)) < columns;
+         at += BLOCK) {
+        int32_t end = at + BLOCK < columns ? at + BLOCK : columns;
+        for (int32_t e = at; e < end; e++) {
+            /* Tiles come in ascending order: who only equals the threshold comes too late. */
+            if (mixed[e] <= state->threshold) continue;
+            if (isnan(mixed[e])) return false;
+            items[state->count++] =
+                (vlp_top){mixed[e], horizontal[e], vertical ? vertical[e] * scale[e] : 0, first + e};
+            if (state->count == selection->room) sort_out(selection, row);
+        }
+    }
+    return true;
+}
+
+/* Takes the excluded entities of the tile out of the race. */
+static void exclude(vlp_selection *selection, int32_t row, float *mixed, int32_t first,
+                    int32_t columns) {
+    const vlp_excluded *excluded = &selection->excluded[row];
+    int64_t *at = &selection->state[row].excluded;
+    for (; *at < excluded->count && excluded->items[*at] < first + columns; ++*at)
+        mixed[excluded->items[*at] - first] = -INFINITY;
+}
+
+vlp_status vlp_selection_offer(vlp_selection *selection, const float *horizontal, const float *vertical,
+                               const float *scale, vlp_mixture mixture, int32_t first, int32_t columns) {
+    assert(columns <= selection->columns);
+    bool bad = false;
+#pragma omp parallel for num_threads(selection->threads) schedule(static) reduction(|| : bad)
+    for (int32_t row = 0; row < selection->rows; row++) {
+        float *mixed = selection->mixed + (int64_t)omp_get_thread_num() * selection->columns;
+        const float *h = horizontal + (int64_t)row * columns;
+        const float *v = vertical ? vertical + (int64_t)row * columns : NULL;
+        mix(mixed, h, v, scale + first, mixture, columns);
+        exclude(selection, row, mixed, first, columns);
+        bad = !offer_row(selection, row, mixed, h, v, scale + first, first, columns) || bad;
+    }
+    return bad ? vlp_fail(VLP_ERROR_FORMAT,
+                          "a score is not a number; the run is damaged or training diverged")
+               : VLP_OK;
+}
+
+const vlp_top *vlp_selection_finish(vlp_selection *selection, int32_t row, int32_t *count) {
+    sort_out(selection, row);
+    *count = selection->state[row].count;
+    return selection->items + (int64_t)row * selection->room;
+}

@@ -1,0 +1,249 @@
+/* From scores to probabilities: see vlp_calibration in vlp.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/random.h"
+#include "graph/places.h"
+#include "learn/score.h"
+#include "store/safetensors.h"
+
+enum { MOST_POSITIVES = 4000, TRIES = 64 };
+
+/* ---- What a result belongs to -------------------------------------------------------------------- */
+
+vlp_status vlp_run_fingerprint(const char **out, vlp_run *run) {
+    *out = run->fingerprint;
+    if (run->fingerprint[0]) return VLP_OK;
+    XXH3_state_t state;
+    XXH3_128bits_reset(&state);
+    for (int id = 0; id < VLP_TABLES; id++) {
+        const vlp_table *table = &run->model->tables[id];
+        size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
+        if (bytes == 0) continue;
+        float *values = vlp_alloc(bytes, 1);
+        if (!values) return vlp_fail_memory("a checksum");
+        run->backend->download(run->compute, values, table->value, bytes);
+        XXH3_128bits_update(&state, values, bytes);
+        vlp_free(values);
+    }
+    vlp_mixture mixture = vlp_run_mixture(run);
+    float mixed[2] = {mixture.vertical, mixture.horizontal};
+    int32_t references[2] = {run->settings.references, run->settings.references_per_head};
+    XXH3_128bits_update(&state, mixed, sizeof mixed);
+    XXH3_128bits_update(&state, references, sizeof references);
+    XXH3_128bits_update(&state, run->facts.checksum, sizeof run->facts.checksum);
+    XXH128_hash_t hash = XXH3_128bits_digest(&state);
+    snprintf(run->fingerprint, sizeof run->fingerprint, "%016llx%016llx",
+             (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    return VLP_OK;
+}
+
+/* ---- The triples to learn from ------------------------------------------------------------------- */
+
+typedef struct samples {
+    vlp_triple *triples; /* positives first */
+    int32_t *group;      /* the positive that a triple is, or was made from */
+    vlp_score *scores;
+    double *values; /* of the scores */
+    int64_t count, positives;
+} samples;
+
+static void samples_free(samples *set) {
+    vlp_free(set->triples);
+    vlp_free(set->group);
+    vlp_free(set->scores);
+    vlp_free(set->values);
+}
+
+static vlp_status samples_new(samples *set, int64_t most) {
+    set->triples = vlp_alloc((size_t)most, sizeof *set->triples);
+    set->group = vlp_alloc((size_t)most, sizeof *set->group);
+    set->scores = vlp_alloc((size_t)most, sizeof *set->scores);
+    set->values = vlp_alloc((size_t)most, sizeof *set->values);
+    if (set->triples && set->group && set->scores && set->values) return VLP_OK;
+    return vlp_fail_memory("calibration");
+}
+
+/* Takes all of valid, or MOST_POSITIVES of it at random: each is taken with the chance that what is
+ * still wanted has among what is still to come. */
+static void take_positives(samples *set, const vlp_triple_list *valid, uint64_t seed) {
+    int64_t wanted = valid->count < MOST_POSITIVES ? valid->count : MOST_POSITIVES;
+    for (int64_t i = 0; i < valid->count; i++) {
+        vlp_random4 random = vlp_random(seed, VLP_STREAM_CALIBRATION, (uint64_t)i, 0);
+        int64_t left = valid->count - i, missing = wanted - set->count;
+        if ((int64_t)vlp_random_below(random.v[0], random.v[1], (uint32_t)left) >= missing) continue;
+        set->triples[set->count] = valid->items[i];
+        set->group[set->count] = (int32_t)set->count;
+        set->count++;
+    }
+    set->positives = set->count;
+}
+
+/* What exchanging needs to know. */
+typedef struct exchanging {
+    const vlp_run *run;
+    vlp_filter *known; /* train and valid */
+    vlp_places *places;
+    uint64_t seed;
+} exchanging;
+
+/* Draw number `draw` for a positive, its tail or its head exchanged. False when every try hit what is
+ * known. */
+static bool exchange(vlp_triple *out, const exchanging *work, vlp_triple positive, int64_t group,
+                     int32_t draw, bool tail) {
+    int32_t relations = vlp_dataset_relation_count(work->run->dataset);
+    int64_t there;
+    const int32_t *place =
+        vlp_places_of(work->places, tail ? positive.relation + relations : positive.relation, &there);
+    bool fitting = draw % 2 == 1 && there > 0;
+    for (uint32_t attempt = 0; attempt < TRIES; attempt++) {
+        uint32_t index = 1 + ((uint32_t)draw * 2 + tail) * TRIES + attempt;
+        vlp_random4 random = vlp_random(work->seed, VLP_STREAM_CALIBRATION, (uint64_t)group, index);
+        uint32_t bound = fitting ? (uint32_t)there : (uint32_t)work->run->model->entities;
+        int32_t entity = (int32_t)vlp_random_below(random.v[0], random.v[1], bound);
+        if (fitting) entity = place[entity];
+        *out = positive;
+        *(tail ? &out->tail : &out->head) = entity;
+        if (!vlp_filter_has(work->known, out->head, out->relation, out->tail)) return true;
+    }
+    return false;
+}
+
+static vlp_status add_negatives(samples *set, const vlp_run *run, const vlp_calibration_options *given) {
+    vlp_status status = VLP_OK;
+    exchanging work = {.run = run, .seed = given->seed};
+    VLP_CHECK(vlp_filter_new(&work.known, run->dataset, 1u << VLP_TRAIN | 1u << VLP_VALID));
+    VLP_CHECK(vlp_places_new(&work.places, run->dataset->graph));
+    for (int64_t i = 0; i < set->positives; i++)
+        for (int32_t draw = 0; draw < 2 * given->exchanges; draw++) {
+            vlp_triple triple;
+            if (!exchange(&triple, &work, set->triples[i], i, draw / 2, draw % 2 == 0)) continue;
+            set->triples[set->count] = triple;
+            set->group[set->count++] = (int32_t)i;
+        }
+out:
+    vlp_filter_free(work.known);
+    vlp_places_free(work.places);
+    return status;
+}
+
+/* ---- All of it ----------------------------------------------------------------------------------- */
+
+static vlp_status compute(vlp_calibration *out, vlp_run *run, const vlp_calibration_options *options) {
+    vlp_status status = VLP_OK;
+    const vlp_triple_list *valid = &run->dataset->splits[VLP_VALID];
+    int64_t positives = valid->count < MOST_POSITIVES ? valid->count : MOST_POSITIVES;
+    samples set = {0};
+    /* A live graph may hold the triples of valid: the fit would then look better than it is. */
+    vlp_live_graph *live = run->live;
+    vlp_predictor *predictor = NULL, *kept = run->predictor;
+    run->live = NULL;
+    if (live) run->predictor = NULL;
+    VLP_CHECK(samples_new(&set, positives * (1 + 2 * (int64_t)options->exchanges)));
+    take_positives(&set, valid, options->seed);
+    VLP_CHECK(add_negatives(&set, run, options));
+    VLP_CHECK(vlp_run_predictor(&predictor, run));
+    VLP_CHECK(vlp_triples_score(set.scores, predictor, run->dataset->graph, set.triples, set.count,
+                                run->settings.vertical, options->observer));
+    for (int64_t i = 0; i < set.count; i++) set.values[i] = set.scores[i].score;
+    vlp_calibration_fit(out, set.values, set.group, set.positives, set.count);
+out:
+    if (live) {
+        vlp_predictor_free(run->predictor);
+        run->predictor = kept;
+        run->live = live;
+    }
+    samples_free(&set);
+    return status;
+}
+
+/* ---- Kept in the run's folder -------------------------------------------------------------------- */
+
+enum { FIGURES = 6, BIN_FIGURES = 4 };
+
+static const char file_name[] = "calibration.safetensors";
+
+/* False when there is none that fits. */
+static bool load(vlp_calibration *out, const char *path, const char *fingerprint, const char *made) {
+    vlp_safetensors *file = NULL;
+    bool fits = false;
+    if (!vlp_path_exists(path)) return false;
+    if (vlp_safetensors_open(&file, path, true) != VLP_OK) return false;
+    const char *of = vlp_safetensors_metadata(file, "run");
+    const char *how = vlp_safetensors_metadata(file, "made");
+    const vlp_tensor *figures, *bins;
+    const int64_t shape[2] = {VLP_CALIBRATION_BINS, BIN_FIGURES}, length[1] = {FIGURES};
+    if (of && how && strcmp(of, fingerprint) == 0 && strcmp(how, made) == 0 &&
+        vlp_safetensors_need(&figures, file, "figures", VLP_F64, 1, length) == VLP_OK &&
+        vlp_safetensors_need(&bins, file, "bins", VLP_F64, 2, shape) == VLP_OK) {
+        const double *f = figures->data, *b = bins->data;
+        *out = (vlp_calibration){.positives = (int64_t)f[0],
+                                 .negatives = (int64_t)f[1],
+                                 .intercept = f[2],
+                                 .slope = f[3],
+                                 .brier = f[4],
+                                 .log_loss = f[5]};
+        for (int i = 0; i < VLP_CALIBRATION_BINS; i++, b += BIN_FIGURES)
+            out->bins[i] = (vlp_calibration_bin){b[0], b[1], b[2], (int64_t)b[3]};
+        fits = true;
+    }
+    vlp_safetensors_free(file);
+    return fits;
+}
+
+/* A folder that cannot be written means computing it again next time. */
+static void save(const vlp_calibration *from, const char *path, const char *fingerprint,
+                 const char *made) {
+    double figures[FIGURES] = {
+        (double)from->positives, (double)from->negatives, from->intercept, from->slope, from->brier,
+        from->log_loss};
+    double bins[VLP_CALIBRATION_BINS][BIN_FIGURES];
+    for (int i = 0; i < VLP_CALIBRATION_BINS; i++) {
+        vlp_calibration_bin bin = from->bins[i];
+        double row[BIN_FIGURES] = {bin.weight, bin.predicted, bin.observed, (double)bin.triples};
+        memcpy(bins[i], row, sizeof row);
+    }
+    vlp_tensor tensors[2] = {{"figures", VLP_F64, 1, {FIGURES, 0, 0, 0}, figures},
+                             {"bins", VLP_F64, 2, {VLP_CALIBRATION_BINS, BIN_FIGURES, 0, 0}, bins}};
+    vlp_pair pairs[2] = {{"run", fingerprint}, {"made", made}};
+    (void)vlp_safetensors_write(path, tensors, 2, pairs, 2);
+}
+
+vlp_status vlp_run_calibrate(vlp_calibration *out, vlp_run *run, const vlp_calibration_options *given) {
+    vlp_calibration_options options = VLP_CALIBRATION_OPTIONS_INIT;
+    if (given) options = *given;
+    if (options.exchanges < 1 || options.exchanges > 100)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%d exchanges; it is 1 to 100", options.exchanges);
+    if (run->dataset->splits[VLP_VALID].count == 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "the data set of %s has no valid, which probabilities are fitted on",
+                        run->folder);
+    if (run->calibrated == options.exchanges && run->calibration_seed == options.seed &&
+        !options.fresh) {
+        *out = run->calibration;
+        return VLP_OK;
+    }
+    const char *fingerprint;
+    char made[64];
+    VLP_TRY(vlp_run_fingerprint(&fingerprint, run));
+    snprintf(made, sizeof made, "exchanges %d, seed %llu", options.exchanges,
+             (unsigned long long)options.seed);
+    char *path = vlp_path_join(run->folder, file_name);
+    if (!path) return vlp_fail_memory("a file name");
+    vlp_calibration result;
+    vlp_status status = VLP_OK;
+    if (options.fresh || !load(&result, path, fingerprint, made)) {
+        VLP_CHECK(compute(&result, run, &options));
+        save(&result, path, fingerprint, made);
+    }
+    *out = run->calibration = result;
+    run->calibrated = options.exchanges;
+    run->calibration_seed = options.seed;
+out:
+    vlp_free(path);
+    return status;
+}

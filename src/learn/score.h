@@ -1,0 +1,29 @@
+/* Scores of triples, for those who ask about many: vlp_run_score, calibration, mining. */
+#ifndef VLP_LEARN_SCORE_H
+#define VLP_LEARN_SCORE_H
+
+#include "learn/run_inside.h"
+
+/* out (count): the two directions and their means, each triple's own edge left out where the graph has
+ * it; no probability, not known. `graph` is the predictor's. */
+vlp_status vlp_triples_score(vlp_score *out, vlp_predictor *predictor, const vlp_graph *graph,
+                             const vlp_triple *triples, int64_t count, bool vertical,
+                             const vlp_observer *observer);
+
+/* The index of a triple in the graph, or -1. */
+int64_t vlp_graph_find(const vlp_graph *graph, vlp_triple triple);
+
+/* Fits a calibration to scores: `positives` true ones, then the others up to `count`. group[i]: the
+ * positive that number i is or was made from; what is made from one another lies in one half, which the
+ * fit on the other half is judged by. */
+void vlp_calibration_fit(vlp_calibration *out, const double *values, const int32_t *group,
+                         int64_t positives, int64_t count);
+
+/* The probability of a score, and whether a prior is one. */
+double vlp_calibrated(const vlp_calibration *calibration, double score, double prior);
+vlp_status vlp_prior_check(double prior);
+
+/* 32 hex digits over what scores depend on: weights, mixture, references, the data set. */
+vlp_status vlp_run_fingerprint(const char **out, vlp_run *run);
+
+#endif
