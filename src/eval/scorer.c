@@ -120,11 +120,12 @@ static vlp_status set_references(vlp_scorer *scorer, const vlp_query *queries, i
     }
     vlp_references_free(found);
     size_t ids = (size_t)(count * most) * sizeof(int32_t);
-    model->backend->upload(model->compute, scorer->d_reference_heads, scorer->reference_heads, ids);
-    model->backend->upload(model->compute, scorer->d_reference_answers, scorer->reference_answers, ids);
-    model->backend->upload(model->compute, scorer->d_reference_counts, scorer->reference_counts,
+    const vlp_backend *backend = model->backend;
+    VLP_TRY(backend->upload(model->compute, scorer->d_reference_heads, scorer->reference_heads, ids));
+    VLP_TRY(
+        backend->upload(model->compute, scorer->d_reference_answers, scorer->reference_answers, ids));
+    return backend->upload(model->compute, scorer->d_reference_counts, scorer->reference_counts,
                            (size_t)count * sizeof(int32_t));
-    return VLP_OK;
 }
 
 vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_scorer *scorer,
@@ -139,9 +140,9 @@ vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_
         scorer->heads[i] = queries[i].entity;
         scorer->relations[i] = queries[i].relation;
     }
-    backend->upload(model->compute, scorer->d_heads, scorer->heads, (size_t)count * sizeof(int32_t));
-    backend->upload(model->compute, scorer->d_relations, scorer->relations,
-                    (size_t)count * sizeof(int32_t));
+    size_t bytes = (size_t)count * sizeof(int32_t);
+    VLP_TRY(backend->upload(model->compute, scorer->d_heads, scorer->heads, bytes));
+    VLP_TRY(backend->upload(model->compute, scorer->d_relations, scorer->relations, bytes));
     backend->gather(model->compute, scorer->rows, entities, scorer->d_heads, count, e);
     backend->query(model->compute, &model->form, scorer->q, scorer->rows, scorer->d_relations, relations,
                    count, false);
