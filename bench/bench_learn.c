@@ -140,7 +140,7 @@ static void losses(void) {
            backend->negative_loss(compute, &form, scores, losses_of, weights, BATCH, NEGATIVES + 1));
     row("loss of negatives", time, 0, 2.0 * (double)count * sizeof(float));
     MEDIAN(time, backend->softmax_loss(compute, logits, losses_of, answers, weights, NULL, NULL, 1,
-                                       BATCH, ENTITIES));
+                                       BATCH, ENTITIES, ENTITIES));
     row("softmax over all entities", time, 0, 2 * bytes);
     const vlp_mixture mixture = {0, 1};
     MEDIAN(time, need(backend->rank(compute, above, equal, NULL, logits, answers, none, answers, NULL,
