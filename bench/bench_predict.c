@@ -13,7 +13,7 @@
 
 #include "learn/run_inside.h"
 
-enum { BATCH = 512, ROUNDS = 5 };
+enum { BATCH = 512, PRODUCTS_EVERY = 8 };
 
 static double seconds(void) {
     struct timespec time;
@@ -55,64 +55,72 @@ static vlp_run *make_run(const char *scratch, const char *data, const char *mode
     return run;
 }
 
-/* Seconds that `questions` would take if there were nothing to do but the products of a batch with all
- * entities: one for f_g and one for f_c. */
-static double product_seconds(const vlp_run *run, int64_t questions) {
+/* What is timed: answering, and in between the products of a batch with all entities alone, one for f_g
+ * and one for f_c, so that a machine that is busy for a while is busy for both. */
+typedef struct timing {
+    double answering, products;
+    int64_t questions, product_rows;
+} timing;
+
+static void time_products(timing *times, const vlp_run *run, float *rows, float *scores) {
     const vlp_model *model = run->model;
     int64_t width = model->form.entity_width, entities = model->entities;
-    float *rows = calloc((size_t)(BATCH * width), sizeof *rows);
-    float *scores = calloc((size_t)(BATCH * entities), sizeof *scores);
-    if (!rows || !scores) exit(1);
-    for (int64_t i = 0; i < BATCH * width; i++) rows[i] = (float)(i % 7) - 3;
-    double best = 1e30;
-    for (int round = 0; round < ROUNDS; round++) {
-        double start = seconds();
-        for (int product = 0; product < 2; product++)
-            model->backend->product(model->compute, false, true, BATCH, entities, width, 1, rows, width,
-                                    model->tables[VLP_TABLE_ENTITIES].value, width, 0, scores, entities);
-        double taken = seconds() - start;
-        if (taken < best) best = taken;
-    }
-    free(rows);
-    free(scores);
-    return best / BATCH * (double)questions;
+    double start = seconds();
+    for (int product = 0; product < 2; product++)
+        model->backend->product(model->compute, false, true, BATCH, entities, width, 1, rows, width,
+                                model->tables[VLP_TABLE_ENTITIES].value, width, 0, scores, entities);
+    times->products += seconds() - start;
+    times->product_rows += BATCH;
 }
 
-/* Seconds for the ten best answers of so many questions, both ways, out of train. */
-static double answer(vlp_run *run, int64_t questions) {
+/* The ten best answers of a batch of questions, both ways, out of train. */
+static void answer_batch(timing *times, vlp_run *run, int64_t first, int64_t size) {
     int64_t count;
     const vlp_dataset *data = vlp_run_dataset(run);
     const vlp_triple *train = vlp_dataset_triples(data, VLP_TRAIN, &count);
     int32_t relations = vlp_dataset_relation_count(data);
-    double start = seconds();
-    for (int64_t first = 0; first < questions; first += BATCH) {
-        vlp_query queries[BATCH];
-        int64_t size = questions - first < BATCH ? questions - first : BATCH;
-        for (int64_t i = 0; i < size; i++) {
-            vlp_triple triple = train[(first + i) * 7919 % count];
-            queries[i] = i % 2 ? (vlp_query){triple.tail, triple.relation + relations, -1}
-                               : (vlp_query){triple.head, triple.relation, -1};
-        }
-        vlp_predictions *predictions = NULL;
-        need(vlp_run_predict(&predictions, run, queries, size, NULL));
-        vlp_predictions_free(predictions);
+    vlp_query queries[BATCH];
+    for (int64_t i = 0; i < size; i++) {
+        vlp_triple triple = train[(first + i) * 7919 % count];
+        queries[i] = i % 2 ? (vlp_query){triple.tail, triple.relation + relations, -1}
+                           : (vlp_query){triple.head, triple.relation, -1};
     }
-    return seconds() - start;
+    vlp_predictions *predictions = NULL;
+    double start = seconds();
+    need(vlp_run_predict(&predictions, run, queries, size, NULL));
+    times->answering += seconds() - start;
+    times->questions += size;
+    vlp_predictions_free(predictions);
+}
+
+static timing answer(vlp_run *run, int64_t questions, float *rows, float *scores) {
+    timing times = {0};
+    for (int64_t first = 0, batch = 0; first < questions; first += BATCH, batch++) {
+        answer_batch(&times, run, first, questions - first < BATCH ? questions - first : BATCH);
+        if (batch % PRODUCTS_EVERY == 0) time_products(&times, run, rows, scores);
+    }
+    return times;
 }
 
 static void measure(const char *scratch, const char *data, const char *model, const char *dim,
                     int64_t questions) {
     vlp_run *run = make_run(scratch, data, model, dim);
-    answer(run, BATCH); /* what is made once */
-    double few = 0, peak_few, taken;
-    answer(run, questions / 10 + 1);
-    peak_few = peak_mebibytes();
-    taken = answer(run, questions);
-    few = product_seconds(run, questions);
+    int64_t width = run->model->form.entity_width;
+    float *rows = malloc((size_t)(BATCH * width) * sizeof *rows);
+    float *scores = malloc((size_t)BATCH * (size_t)run->model->entities * sizeof *scores);
+    if (!rows || !scores) exit(1);
+    for (int64_t i = 0; i < BATCH * width; i++) rows[i] = (float)(i % 7) - 3;
+    answer(run, questions / 10 + 1, rows, scores); /* also what is made once */
+    double peak = peak_mebibytes();
+    timing times = answer(run, questions, rows, scores);
+    double rate = (double)times.questions / times.answering;
+    double allowed = (double)times.product_rows / times.products;
     char name[64];
-    snprintf(name, sizeof name, "%s, %d numbers a row", model, run->model->form.entity_width);
-    printf("%-30s %10.0f/s %12.0f/s %8.2f %10.0f MiB %10.0f MiB\n", name, (double)questions / taken,
-           (double)questions / few, few / taken, peak_few, peak_mebibytes());
+    snprintf(name, sizeof name, "%s, %lld numbers a row", model, (long long)width);
+    printf("%-30s %10.0f/s %12.0f/s %8.2f %10.0f MiB %10.0f MiB\n", name, rate, allowed, rate / allowed,
+           peak, peak_mebibytes());
+    free(rows);
+    free(scores);
     vlp_run_free(run);
 }
 

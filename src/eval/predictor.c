@@ -4,7 +4,7 @@
 
 /* A tile's scores, twice BATCH * TILE floats, stay in the second-level caches between the product that
  * makes them and the selection that reads them. */
-enum { BATCH = 512, TILE = 1024 };
+enum { BATCH = 512, TILE = 2048 };
 
 struct vlp_predictor {
     vlp_predictor_options options;
