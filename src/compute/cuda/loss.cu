@@ -51,15 +51,15 @@ typedef struct exponentials {
 
 /* A logit of -inf is nobody; one that is no number makes the sum none. */
 __device__ static exponentials with(exponentials e, float x) {
-    if (x > e.most) return {x, e.sum * __expf(e.most - x) + 1.0f};
-    if (x != -INFINITY) e.sum += __expf(x - e.most);
+    if (x > e.most) return {x, e.sum * expf(e.most - x) + 1.0f};
+    if (x != -INFINITY) e.sum += expf(x - e.most);
     return e;
 }
 
 __device__ static exponentials joined(exponentials a, exponentials b) {
     float most = fmaxf(a.most, b.most);
     if (most == -INFINITY) return {most, a.sum + b.sum};
-    return {most, a.sum * __expf(a.most - most) + b.sum * __expf(b.most - most)};
+    return {most, a.sum * expf(a.most - most) + b.sum * expf(b.most - most)};
 }
 
 __device__ static exponentials block_joined(exponentials e) {
@@ -96,7 +96,7 @@ __global__ static void __launch_bounds__(SOFTMAX_THREADS)
     float share = weight * temperature / e.sum;
 #pragma unroll 4
     for (int64_t j = threadIdx.x; j < columns; j += SOFTMAX_THREADS) {
-        float x = __expf(logit_of(row, scale, offset, temperature, j) - e.most) * share;
+        float x = expf(logit_of(row, scale, offset, temperature, j) - e.most) * share;
         if (j == answer) x -= weight * temperature;
         row[j] = scale ? x * scale[j] : x;
     }
