@@ -273,23 +273,26 @@ static void op_norms(work *w) {
 
 static void op_logits(work *w) {
     int32_t e = w->model->form.entity_width;
-    w->backend->product(w->compute, false, true, w->trainer->block, w->model->entities, e, 1,
+    w->backend->product(w->compute, false, true, w->trainer->block,
+                        vlp_trainer_stride(w->trainer, w->model->entities), e, 1,
                         w->trainer->head.output, e, w->model->tables[VLP_TABLE_ENTITIES].value, e, 0,
                         w->trainer->logits, vlp_trainer_stride(w->trainer, w->model->entities));
 }
 
 static void op_logits_backward(work *w) {
     int32_t e = w->model->form.entity_width;
-    w->backend->product(w->compute, false, false, w->trainer->block, e, w->model->entities, 1,
-                        w->trainer->logits, vlp_trainer_stride(w->trainer, w->model->entities),
+    w->backend->product(w->compute, false, false, w->trainer->block, e,
+                        vlp_trainer_stride(w->trainer, w->model->entities), 1, w->trainer->logits,
+                        vlp_trainer_stride(w->trainer, w->model->entities),
                         w->model->tables[VLP_TABLE_ENTITIES].value, e, 0, w->trainer->output_grad, e);
 }
 
 static void op_entities_backward(work *w) {
     int32_t e = w->model->form.entity_width;
-    w->backend->product(w->compute, true, false, w->model->entities, e, w->trainer->block, 1,
-                        w->trainer->logits, vlp_trainer_stride(w->trainer, w->model->entities),
-                        w->trainer->q, e, 1, w->model->tables[VLP_TABLE_ENTITIES].grad, e);
+    w->backend->product(w->compute, true, false, vlp_trainer_stride(w->trainer, w->model->entities), e,
+                        w->trainer->block, 1, w->trainer->logits,
+                        vlp_trainer_stride(w->trainer, w->model->entities), w->trainer->q, e, 1,
+                        w->model->tables[VLP_TABLE_ENTITIES].grad, e);
 }
 
 static void op_softmax(work *w) {

@@ -89,6 +89,19 @@ __device__ inline void load4(float out[4], const float *from, int left, bool ali
     for (int i = 0; i < 4; i++) out[i] = i < left ? from[i] : 0.0f;
 }
 
+/* to[i] += values[i] for the `left` that are there. */
+__device__ inline void add4(float *to, const float values[4], int left, bool aligned) {
+    if (aligned && left >= 4) {
+        float4 four = *reinterpret_cast<const float4 *>(to);
+        four.x += values[0], four.y += values[1], four.z += values[2], four.w += values[3];
+        *reinterpret_cast<float4 *>(to) = four;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (i < left) to[i] += values[i];
+}
+
 /* Roots as the hardware gives them, within an ulp or two. */
 __device__ inline float fast_root(float x) {
     float root;

@@ -1,12 +1,11 @@
 /* Pairs of queries and entities.
  *
  * Scores and the entities' gradients walk the pairs entity by entity. The width of a row is cut into
- * slices so narrow that the slice of every query of the batch fits into shared memory; a block holds one
- * slice of all queries, its warps take entities, whose slice of the row is read once into registers. The
- * gradient of an entity is a sum in registers, written once: no atomics. Scores are sums over slices,
- * which are kept apart and added in their order. The queries' gradients are made query by query, all
- * queries at the same slice at the same time, so that the slice of the entity table stays in the L2
- * cache.
+ * slices; a warp takes the slice of an entity's row into registers, once, and reads the slices of its
+ * queries, which all blocks read at the same time and find in the caches. The gradient of an entity is a
+ * sum in registers, written once: no atomics. Scores are sums over slices, which are kept apart and
+ * added in their order. The queries' gradients are made query by query, all queries at the same slice at
+ * the same time, so that the slice of the entity table stays in the L2 cache.
  *
  * A unit is a number, or a complex number where the similarity is a modulus. */
 #include "compute/cuda/device.h"
@@ -115,138 +114,123 @@ static bool sort_pairs(vlp_compute *compute, sorted_pairs *out, const vlp_pairs 
 
 /* ---- Entity by entity ---------------------------------------------------------------------------- */
 
-enum { WALK_THREADS = 1024 };
+#ifndef WALK_AHEAD
+#define WALK_AHEAD 1
+#define WALK_BLOCKS 6
+#endif
+enum { WALK_THREADS = 256 };
 
-/* A query's slice: in shared memory where all fit, else from the table of queries. A pair is worked on
- * by LANES lanes, each with four units. */
-template <int SIMILARITY, int LANES, bool SHARED> struct query_slices {
-    static constexpr int UNITS = 4 * LANES, PARTS = is_complex<SIMILARITY> ? 2 : 1;
-    const float *q;
-    float *tile; /* (batch, PARTS, UNITS) */
-    slicing cut;
-    int32_t width, first; /* of a row of q; the slice's first unit */
+/* Where a lane stands: a warp has one entity and one slice of its row, LANES lanes a pair, four units a
+ * lane. */
+template <int SIMILARITY, int LANES> struct walk {
+    static constexpr int GROUPS = 32 / LANES,
+                         AHEAD = WALK_AHEAD; /* AHEAD: pairs of a group read at once */
+    int lane, group, part;
+    int32_t row, first, left; /* the entity; the lane's first unit, and how many there are from it on */
+    float k_re[4], k_im[4];
 
-    __device__ void load(int32_t batch) {
-        int32_t size = SHARED ? batch * PARTS * UNITS : 0;
-        for (int32_t i = threadIdx.x; i < size; i += blockDim.x) {
-            int32_t query = i / (PARTS * UNITS), part = i / UNITS % PARTS, unit = first + i % UNITS;
-            tile[i] = unit < cut.units ? q[static_cast<int64_t>(query) * width + part * cut.half + unit]
-                                       : 0.0f;
-        }
-        __syncthreads();
+    __device__ walk(const slicing &cut)
+        : lane(threadIdx.x % 32), group(lane / LANES), part(lane % LANES),
+          row(static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32)),
+          first(static_cast<int32_t>(blockIdx.y) * 4 * LANES + 4 * part),
+          left(cut.units - first), k_re{0, 0, 0, 0}, k_im{0, 0, 0, 0} {
     }
 
-    __device__ void get(float re[4], float im[4], int32_t query, int lane) const {
-        if (SHARED) {
-            const float *row = tile + query * PARTS * UNITS + 4 * lane;
-            load4(re, row, 4, true);
-            if (PARTS == 2) load4(im, row + UNITS, 4, true);
-        } else {
-            const float *row = q + static_cast<int64_t>(query) * width + first + 4 * lane;
-            int32_t left = cut.units - first - 4 * lane;
-            load4(re, row, left, cut.aligned);
-            if (PARTS == 2) load4(im, row + cut.half, left, cut.aligned);
-        }
+    __device__ void load(float re[4], float im[4], const float *from, const slicing &cut) const {
+        load4(re, from + first, left, cut.aligned);
+        if (is_complex<SIMILARITY>) load4(im, from + cut.half + first, left, cut.aligned);
     }
 };
 
-/* Grid: (slices, chunks of entities). parts (slices, total): sums over a slice, in sorted order. */
-template <int SIMILARITY, int LANES, bool SHARED>
-__global__ static void __launch_bounds__(WALK_THREADS, 1)
+/* Grid: (chunks of entities, slices). parts (slices, total): sums over a slice, in sorted order. Places
+ * behind the last pair of an entity read some query and are not kept: no branch holds up the reads. */
+template <int SIMILARITY, int LANES>
+__global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
     walk_scores(float *parts, const float *q, const float *table, sorted_pairs pairs, slicing cut,
-                int32_t batch, int32_t query_width, int32_t entity_width) {
-    constexpr int GROUPS = 32 / LANES;
-    extern __shared__ float4 shared_tile[];
-    query_slices<SIMILARITY, LANES, SHARED> queries = {q, reinterpret_cast<float *>(shared_tile), cut,
-                                                       query_width,
-                                                       static_cast<int32_t>(blockIdx.x) * 4 * LANES};
-    queries.load(batch);
-    int lane = threadIdx.x % 32, group = lane / LANES, part = lane % LANES;
-    int32_t warps = blockDim.x / 32 * gridDim.y, left = cut.units - queries.first - 4 * part;
-    int32_t row = static_cast<int32_t>(blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32);
-    float *out = parts + static_cast<int64_t>(blockIdx.x) * pairs.total;
-    for (; row < pairs.entities; row += warps) {
-        int32_t begin = pairs.begin[row], end = pairs.begin[row + 1];
-        if (begin == end) continue;
-        float k_re[4], k_im[4] = {0, 0, 0, 0};
-        const float *entity =
-            table + static_cast<int64_t>(row) * entity_width + queries.first + 4 * part;
-        load4(k_re, entity, left, cut.aligned);
-        if (is_complex<SIMILARITY>) load4(k_im, entity + cut.half, left, cut.aligned);
-        for (int32_t base = begin; base < end; base += 32) {
-            int32_t count = end - base < 32 ? end - base : 32;
-            int32_t mine = lane < count ? pairs.query[base + lane] : 0;
-            for (int32_t i = 0; i < count; i += GROUPS) {
-                int32_t query = __shfl_sync(ALL_LANES, mine, (i + group) & 31);
-                bool there = i + group < count;
-                float sum = 0;
-                if (there) {
-                    float q_re[4], q_im[4] = {0, 0, 0, 0};
-                    queries.get(q_re, q_im, query, part);
+                int32_t query_width, int32_t entity_width) {
+    walk<SIMILARITY, LANES> at(cut);
+    constexpr int GROUPS = at.GROUPS, AHEAD = at.AHEAD;
+    if (at.row >= pairs.entities) return;
+    int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
+    if (begin == end) return;
+    at.load(at.k_re, at.k_im, table + static_cast<int64_t>(at.row) * entity_width, cut);
+    float *out = parts + static_cast<int64_t>(blockIdx.y) * pairs.total;
+    for (int32_t base = begin; base < end; base += 32) {
+        int32_t count = end - base < 32 ? end - base : 32;
+        int32_t mine = at.lane < count ? pairs.query[base + at.lane] : 0;
+        for (int32_t i = at.group; i - at.group < count; i += AHEAD * GROUPS) {
+            float q_re[AHEAD][4], q_im[AHEAD][4], sum[AHEAD];
 #pragma unroll
-                    for (int u = 0; u < 4; u++)
-                        sum += unit_term<SIMILARITY>(q_re[u], q_im[u], k_re[u], k_im[u]);
-                }
-#pragma unroll
-                for (int offset = LANES / 2; offset > 0; offset /= 2)
-                    sum += __shfl_xor_sync(ALL_LANES, sum, offset);
-                if (there && part == 0) out[base + i + group] = sum;
+            for (int a = 0; a < AHEAD; a++) {
+                int32_t query = __shfl_sync(ALL_LANES, mine, (i + a * GROUPS) & 31);
+                at.load(q_re[a], q_im[a], q + static_cast<int64_t>(query) * query_width, cut);
             }
+#pragma unroll
+            for (int a = 0; a < AHEAD; a++) {
+                sum[a] = 0;
+#pragma unroll
+                for (int u = 0; u < 4; u++)
+                    sum[a] += unit_term<SIMILARITY>(q_re[a][u], q_im[a][u], at.k_re[u], at.k_im[u]);
+            }
+#pragma unroll
+            for (int offset = LANES / 2; offset > 0; offset /= 2)
+#pragma unroll
+                for (int a = 0; a < AHEAD; a++) sum[a] += __shfl_xor_sync(ALL_LANES, sum[a], offset);
+#pragma unroll
+            for (int a = 0; a < AHEAD; a++)
+                if (at.part == a % LANES && i + a * GROUPS < count) out[base + i + a * GROUPS] = sum[a];
         }
     }
 }
 
 /* The entities' gradients: weights (total) in sorted order. */
-template <int SIMILARITY, int LANES, bool SHARED>
-__global__ static void __launch_bounds__(WALK_THREADS, 1)
+template <int SIMILARITY, int LANES>
+__global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
     walk_gradients(float *entity_grad, uint8_t *touched, const float *weights, const float *q,
-                   const float *table, sorted_pairs pairs, slicing cut, int32_t batch,
-                   int32_t query_width, int32_t entity_width) {
-    constexpr int GROUPS = 32 / LANES;
-    extern __shared__ float4 shared_tile[];
-    query_slices<SIMILARITY, LANES, SHARED> queries = {q, reinterpret_cast<float *>(shared_tile), cut,
-                                                       query_width,
-                                                       static_cast<int32_t>(blockIdx.x) * 4 * LANES};
-    queries.load(batch);
-    int lane = threadIdx.x % 32, group = lane / LANES, part = lane % LANES;
-    int32_t warps = blockDim.x / 32 * gridDim.y, left = cut.units - queries.first - 4 * part;
-    int32_t row = static_cast<int32_t>(blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32);
-    for (; row < pairs.entities; row += warps) {
-        int32_t begin = pairs.begin[row], end = pairs.begin[row + 1];
-        if (begin == end) continue;
-        float k_re[4], k_im[4] = {0, 0, 0, 0}, g_re[4] = {0, 0, 0, 0}, g_im[4] = {0, 0, 0, 0};
-        int64_t place = static_cast<int64_t>(row) * entity_width + queries.first + 4 * part;
-        load4(k_re, table + place, left, cut.aligned);
-        if (is_complex<SIMILARITY>) load4(k_im, table + place + cut.half, left, cut.aligned);
-        for (int32_t base = begin; base < end; base += 32) {
-            int32_t count = end - base < 32 ? end - base : 32;
-            int32_t mine = lane < count ? pairs.query[base + lane] : 0;
-            float weight = lane < count ? weights[base + lane] : 0.0f;
-            for (int32_t i = 0; i < count; i += GROUPS) {
-                int32_t query = __shfl_sync(ALL_LANES, mine, (i + group) & 31);
-                float w = __shfl_sync(ALL_LANES, weight, (i + group) & 31);
-                if (i + group >= count || w == 0) continue;
-                float q_re[4], q_im[4] = {0, 0, 0, 0};
-                queries.get(q_re, q_im, query, part);
+                   const float *table, sorted_pairs pairs, slicing cut, int32_t query_width,
+                   int32_t entity_width) {
+    walk<SIMILARITY, LANES> at(cut);
+    constexpr int GROUPS = at.GROUPS, AHEAD = at.AHEAD;
+    if (at.row >= pairs.entities) return;
+    int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
+    if (begin == end) return;
+    float g_re[4] = {0, 0, 0, 0}, g_im[4] = {0, 0, 0, 0};
+    int64_t place = static_cast<int64_t>(at.row) * entity_width;
+    at.load(at.k_re, at.k_im, table + place, cut);
+    for (int32_t base = begin; base < end; base += 32) {
+        int32_t count = end - base < 32 ? end - base : 32;
+        int32_t mine = at.lane < count ? pairs.query[base + at.lane] : 0;
+        float weight = at.lane < count ? weights[base + at.lane] : 0.0f; /* nothing where no pair is */
+        for (int32_t i = at.group; i - at.group < count; i += AHEAD * GROUPS) {
+            float q_re[AHEAD][4], q_im[AHEAD][4], w[AHEAD];
+#pragma unroll
+            for (int a = 0; a < AHEAD; a++) {
+                int32_t query = __shfl_sync(ALL_LANES, mine, (i + a * GROUPS) & 31);
+                w[a] = __shfl_sync(ALL_LANES, weight, (i + a * GROUPS) & 31);
+                if (i + a * GROUPS >= 32) w[a] = 0;
+                at.load(q_re[a], q_im[a], q + static_cast<int64_t>(query) * query_width, cut);
+            }
+#pragma unroll
+            for (int a = 0; a < AHEAD; a++)
 #pragma unroll
                 for (int u = 0; u < 4; u++)
-                    unit_backward<SIMILARITY>(g_re[u], g_im[u], w, q_re[u], q_im[u], k_re[u], k_im[u]);
-            }
-            __syncwarp();
+                    unit_backward<SIMILARITY>(g_re[u], g_im[u], w[a], q_re[a][u], q_im[a][u], at.k_re[u],
+                                              at.k_im[u]);
         }
-#pragma unroll
-        for (int u = 0; u < 4; u++) {
-#pragma unroll
-            for (int offset = LANES; offset < 32; offset *= 2) {
-                g_re[u] += __shfl_xor_sync(ALL_LANES, g_re[u], offset);
-                if (is_complex<SIMILARITY>) g_im[u] += __shfl_xor_sync(ALL_LANES, g_im[u], offset);
-            }
-            if (group > 0 || u >= left) continue;
-            entity_grad[place + u] += g_re[u];
-            if (is_complex<SIMILARITY>) entity_grad[place + cut.half + u] += g_im[u];
-        }
-        if (touched && lane == 0 && blockIdx.x == 0) touched[row] = 1;
     }
+#pragma unroll
+    for (int u = 0; u < 4; u++)
+#pragma unroll
+        for (int offset = LANES; offset < 32; offset *= 2) {
+            g_re[u] += __shfl_xor_sync(ALL_LANES, g_re[u], offset);
+            if (is_complex<SIMILARITY>) g_im[u] += __shfl_xor_sync(ALL_LANES, g_im[u], offset);
+        }
+    if (at.group == 0) {
+        add4(entity_grad + place + at.first, g_re, at.left, cut.aligned);
+        if (is_complex<SIMILARITY>)
+            add4(entity_grad + place + cut.half + at.first, g_im, at.left, cut.aligned);
+    }
+    if (touched && at.lane == 0 && blockIdx.y == 0) touched[at.row] = 1;
 }
 
 /* ---- Query by query ------------------------------------------------------------------------------ */
@@ -353,83 +337,57 @@ typedef struct pair_work {
     const float *q, *table;
     sorted_pairs pairs;
     slicing cut;
-    int32_t batch, lanes;
-    size_t shared; /* bytes; 0: queries are read from their table */
+    int32_t lanes; /* of a pair */
     dim3 grid;
 } pair_work;
 
-/* The widest slices that fit. */
+/* As wide as a warp where rows are long: fewer visits to an entity; as narrow as rows are. */
 static void plan_slices(vlp_compute *compute, pair_work *work) {
     const vlp_form *form = work->form;
     bool modulus = form->similarity == VLP_MINUS_MODULUS;
     int32_t units = modulus ? form->query_width / 2 : form->query_width;
+    uintptr_t places = reinterpret_cast<uintptr_t>(work->q) | reinterpret_cast<uintptr_t>(work->table);
     work->cut.units = units;
     work->cut.half = modulus ? units : 0;
-    work->cut.aligned = units % 4 == 0 && form->query_width % 4 == 0 && form->entity_width % 4 == 0;
-    work->lanes = 8;
-    work->shared = 0;
-    for (int32_t lanes = 8; lanes >= 2 && work->shared == 0; lanes /= 2) {
-        size_t bytes = static_cast<size_t>(work->batch) * (modulus ? 2 : 1) * 4 *
-                       static_cast<size_t>(lanes) * sizeof(float);
-        if (bytes > compute->shared_limit) continue;
-        work->lanes = lanes;
-        work->shared = bytes;
-    }
+    work->cut.aligned = places % sizeof(float4) == 0 && units % 4 == 0 && form->query_width % 4 == 0 &&
+                        form->entity_width % 4 == 0;
+    work->lanes = units > 64 ? compute->walk_lanes : units > 32 ? 16 : 8;
     work->cut.slices = (units + 4 * work->lanes - 1) / (4 * work->lanes);
-    int32_t chunks = compute->multiprocessors / work->cut.slices;
-    work->grid =
-        dim3(static_cast<unsigned>(work->cut.slices), static_cast<unsigned>(chunks > 1 ? chunks : 1));
 }
 
-template <int SIMILARITY, int LANES, bool SHARED>
+template <int SIMILARITY, int LANES>
 static void launch_scores(vlp_compute *compute, const pair_work *work, float *parts) {
-    auto kernel = walk_scores<SIMILARITY, LANES, SHARED>;
-    if (SHARED)
-        cuda_note(compute,
-                  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       static_cast<int>(work->shared)),
-                  "asking for shared memory");
-    LAUNCH(compute, kernel, work->grid, WALK_THREADS, work->shared, parts, work->q, work->table,
-           work->pairs, work->cut, work->batch, work->form->query_width, work->form->entity_width);
+    LAUNCH(compute, (walk_scores<SIMILARITY, LANES>), work->grid, WALK_THREADS, 0, parts, work->q,
+           work->table, work->pairs, work->cut, work->form->query_width, work->form->entity_width);
 }
 
-template <int SIMILARITY, int LANES, bool SHARED>
+template <int SIMILARITY, int LANES>
 static void launch_gradients(vlp_compute *compute, const pair_work *work, float *entity_grad,
                              uint8_t *touched, const float *weights) {
-    auto kernel = walk_gradients<SIMILARITY, LANES, SHARED>;
-    if (SHARED)
-        cuda_note(compute,
-                  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       static_cast<int>(work->shared)),
-                  "asking for shared memory");
-    LAUNCH(compute, kernel, work->grid, WALK_THREADS, work->shared, entity_grad, touched, weights,
-           work->q, work->table, work->pairs, work->cut, work->batch, work->form->query_width,
+    LAUNCH(compute, (walk_gradients<SIMILARITY, LANES>), work->grid, WALK_THREADS, 0, entity_grad,
+           touched, weights, work->q, work->table, work->pairs, work->cut, work->form->query_width,
            work->form->entity_width);
 }
 
 template <int SIMILARITY>
 static void run_scores(vlp_compute *compute, const pair_work *work, float *parts) {
-    if (work->shared == 0)
-        launch_scores<SIMILARITY, 8, false>(compute, work, parts);
-    else if (work->lanes == 8)
-        launch_scores<SIMILARITY, 8, true>(compute, work, parts);
-    else if (work->lanes == 4)
-        launch_scores<SIMILARITY, 4, true>(compute, work, parts);
+    if (work->lanes == 32)
+        launch_scores<SIMILARITY, 32>(compute, work, parts);
+    else if (work->lanes == 16)
+        launch_scores<SIMILARITY, 16>(compute, work, parts);
     else
-        launch_scores<SIMILARITY, 2, true>(compute, work, parts);
+        launch_scores<SIMILARITY, 8>(compute, work, parts);
 }
 
 template <int SIMILARITY>
 static void run_gradients(vlp_compute *compute, const pair_work *work, float *entity_grad,
                           uint8_t *touched, const float *weights) {
-    if (work->shared == 0)
-        launch_gradients<SIMILARITY, 8, false>(compute, work, entity_grad, touched, weights);
-    else if (work->lanes == 8)
-        launch_gradients<SIMILARITY, 8, true>(compute, work, entity_grad, touched, weights);
-    else if (work->lanes == 4)
-        launch_gradients<SIMILARITY, 4, true>(compute, work, entity_grad, touched, weights);
+    if (work->lanes == 32)
+        launch_gradients<SIMILARITY, 32>(compute, work, entity_grad, touched, weights);
+    else if (work->lanes == 16)
+        launch_gradients<SIMILARITY, 16>(compute, work, entity_grad, touched, weights);
     else
-        launch_gradients<SIMILARITY, 2, true>(compute, work, entity_grad, touched, weights);
+        launch_gradients<SIMILARITY, 8>(compute, work, entity_grad, touched, weights);
 }
 
 static bool open_work(vlp_compute *compute, pair_work *work, const vlp_form *form, const float *q,
@@ -442,8 +400,8 @@ static bool open_work(vlp_compute *compute, pair_work *work, const vlp_form *for
     work->form = form;
     work->q = q;
     work->table = table;
-    work->batch = pairs->batch;
     plan_slices(compute, work);
+    work->grid = dim3(cuda_blocks(entities, WALK_THREADS / 32), static_cast<unsigned>(work->cut.slices));
     return sort_pairs(compute, &work->pairs, pairs, entities, again);
 }
 

@@ -1,12 +1,14 @@
 /* Negatives by p0, without replacement, known answers left out, by exponential keys: entity e gets the
  * key E / w with E drawn from the exponential distribution and w the weight of its shell; the `count`
- * smallest keys are a draw without replacement in proportion to the weights, in the order of drawing.
+ * smallest keys are a draw without replacement in proportion to the weights. They are put down in the
+ * order of entities.
  *
  * Keys are not made for everyone. The sizes of the shells are known, and so is the number of keys
  * expected below a threshold: with one that lets through a few more than are wanted, an entity is tested
  * by comparing its random word with a bound for its shell, and only those that pass get a key and are
- * sorted. Where chance lets through too few or too many, the threshold moves and the block tries again:
- * the words are functions of (seed, step, query, entity), so that the result does not depend on it.
+ * chosen from. Where chance lets through too few or too many, the threshold moves and the block tries
+ * again: the words are functions of (seed, step, query, entity), so that the result does not depend on
+ * it.
  *
  * A block draws for one query. */
 #include <cmath>
@@ -145,8 +147,8 @@ __device__ static bool is_there(const drawing &draw, int32_t entity) {
     return find(draw.known, draw.known_count, entity) < 0;
 }
 
-/* Calls keep(entity, word, shell) for everyone whose word is below the bound of its shell, in any order.
- */
+/* Calls keep(entity, word, shell) for everyone whose word is below the bound of its shell, known ones
+ * among them, in any order. Few lanes of a warp do so at a time: what it does is to be little. */
 template <class Keep>
 __device__ static void pass_over(const sampling &options, const drawing &draw, Keep keep) {
     const vlp_shell_view &view = options.view;
@@ -165,7 +167,7 @@ __device__ static void pass_over(const sampling &options, const drawing &draw, K
             }
             if (words.v[i] >= draw.bound[shell]) continue;
             if (lists && shell_of(options, draw, entity) != rest) continue;
-            if (is_there(draw, entity)) keep(entity, words.v[i], shell);
+            keep(entity, words.v[i], shell);
         }
     }
     if (!lists) return;
@@ -177,7 +179,7 @@ __device__ static void pass_over(const sampling &options, const drawing &draw, K
         for (int32_t i = threadIdx.x; shell < rest && i < count; i += blockDim.x) {
             int32_t entity = d == 0 ? draw.head : members[i];
             uint32_t word = words_of(options, draw, entity / 4).v[entity % 4];
-            if (word < draw.bound[shell] && is_there(draw, entity)) keep(entity, word, shell);
+            if (word < draw.bound[shell]) keep(entity, word, shell);
         }
         if (d > 0) members += counts[d];
     }
@@ -233,34 +235,111 @@ __device__ static bool settle(drawing &draw, int64_t least, int64_t most) {
     return false;
 }
 
-/* ---- A few: kept in shared memory and sorted ----------------------------------------------------- */
+/* ---- A few: kept in shared memory, and the smallest keys chosen among them ------------------------ */
 
-/* Ascending by key, then entity; places beyond the last hold infinity. */
-__device__ static void sort_kept(double *keys, int32_t *ids, int32_t size) {
-    for (int32_t length = 2; length <= size; length *= 2)
-        for (int32_t apart = length / 2; apart > 0; apart /= 2) {
-            __syncthreads();
-            for (int32_t i = threadIdx.x; i < size / 2; i += blockDim.x) {
-                int32_t low = 2 * i - (i & (apart - 1)), high = low + apart;
-                bool up = (low & length) == 0;
-                double a = keys[low], b = keys[high];
-                int32_t left = ids[low], right = ids[high];
-                bool after = a > b || (a == b && left > right);
-                if (after != up) continue;
-                keys[low] = b, keys[high] = a;
-                ids[low] = right, ids[high] = left;
+/* Bits that are ordered as the numbers are. */
+__device__ static uint64_t ordered_bits(double key) {
+    uint64_t bits = static_cast<uint64_t>(__double_as_longlong(key));
+    return bits >> 63 ? ~bits : bits | static_cast<uint64_t>(1) << 63;
+}
+
+/* What is known of the key that stands at place `wanted` in ascending order. */
+typedef struct selection {
+    uint64_t prefix;  /* its leading bits, the others zero */
+    uint64_t mask;    /* which bits these are */
+    int32_t wanted;   /* its place among the keys with these leading bits */
+    int32_t together; /* how many there are */
+} selection;
+
+/* Finds the `count`-th smallest of more than `count` keys, digit by digit, until all that share its
+ * leading bits are wanted, or no bits are left. All threads. */
+__device__ static void select_key(selection &found, const uint64_t *keys, int32_t kept, int32_t count) {
+    __shared__ int32_t histogram[256];
+    if (threadIdx.x == 0) found = {0, 0, count, kept};
+    __syncthreads();
+    for (int shift = 56; shift >= 0 && found.together > found.wanted; shift -= 8) {
+        for (int32_t i = threadIdx.x; i < 256; i += blockDim.x) histogram[i] = 0;
+        __syncthreads();
+        for (int32_t i = threadIdx.x; i < kept; i += blockDim.x)
+            if ((keys[i] & found.mask) == found.prefix) atomicAdd(&histogram[keys[i] >> shift & 255], 1);
+        __syncthreads();
+        if (threadIdx.x < 32) {
+            /* Eight digits a lane; the lane where the sum reaches what is wanted goes on alone. */
+            int32_t lane = threadIdx.x, mine = 0, before;
+            for (int i = 0; i < 8; i++) mine += histogram[8 * lane + i];
+            before = mine;
+            for (int offset = 1; offset < 32; offset *= 2) {
+                int32_t other = __shfl_up_sync(ALL_LANES, before, offset);
+                if (lane >= offset) before += other;
+            }
+            before -= mine;
+            int32_t wanted = found.wanted;
+            __syncwarp();
+            if (before < wanted && before + mine >= wanted) {
+                int digit = 8 * lane;
+                while (before + histogram[digit] < wanted) before += histogram[digit++];
+                found.prefix |= static_cast<uint64_t>(digit) << shift;
+                found.mask |= static_cast<uint64_t>(255) << shift;
+                found.wanted = wanted - before;
+                found.together = histogram[digit];
             }
         }
-    __syncthreads();
+        __syncthreads();
+    }
+}
+
+/* Whether the i-th of those that were kept is among the smallest. Of equal keys the first entities are.
+ */
+__device__ static bool is_chosen(const selection &found, const uint64_t *keys, const int32_t *ids,
+                                 int32_t kept, int32_t i) {
+    uint64_t leading = keys[i] & found.mask;
+    if (leading != found.prefix) return leading < found.prefix;
+    if (found.together <= found.wanted) return true;
+    int32_t before = 0;
+    for (int32_t j = 0; j < kept; j++)
+        before += (keys[j] & found.mask) == found.prefix && ids[j] < ids[i];
+    return before < found.wanted;
+}
+
+/* Writes the entities whose bits are set, ascending; -1 behind the last. All threads. */
+__device__ static void write_set(int32_t *row, const uint32_t *bits, int32_t entities, int32_t count) {
+    int32_t words = (entities + 31) / 32, used = 0;
+    for (int32_t start = 0; start < words; start += blockDim.x) {
+        __shared__ int32_t sums[32];
+        int32_t at = start + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        uint32_t word = at < words ? bits[at] : 0;
+        int32_t mine = __popc(word), before = mine, total = 0;
+        for (int offset = 1; offset < 32; offset *= 2) {
+            int32_t other = __shfl_up_sync(ALL_LANES, before, offset);
+            if (lane >= offset) before += other;
+        }
+        __syncthreads();
+        if (lane == 31) sums[warp] = before;
+        __syncthreads();
+        before += used - mine;
+        for (int32_t w = 0; w < static_cast<int32_t>(blockDim.x) / 32; w++) {
+            if (w < warp) before += sums[w];
+            total += sums[w];
+        }
+        for (; word; word &= word - 1) row[before++] = 32 * at + __ffs(static_cast<int>(word)) - 1;
+        used += total;
+    }
+    for (int32_t i = used + threadIdx.x; i < count; i += blockDim.x) row[i] = -1;
 }
 
 __global__ static void __launch_bounds__(SAMPLE_THREADS)
     sample_few(int32_t *entities, sampling options, const int32_t *heads, const int64_t *known_begin,
                const int64_t *known_end, const int32_t *known, const vlp_step_values *values) {
-    extern __shared__ double keys[]; /* (capacity), then ids (capacity) */
+    extern __shared__ uint64_t keys[]; /* (capacity), then ids (capacity), then a bit an entity */
     int32_t *ids = reinterpret_cast<int32_t *>(keys + options.capacity);
+    uint32_t *bits = reinterpret_cast<uint32_t *>(ids + options.capacity);
     __shared__ drawing draw;
+    __shared__ selection found;
+    int32_t words = (options.entities + 31) / 32;
+    for (int32_t i = threadIdx.x; i < words; i += blockDim.x) bits[i] = 0;
     open_drawing(options, draw, heads, known_begin, known_end, known, values);
+    for (int32_t i = threadIdx.x; i < draw.known_count; i += blockDim.x)
+        atomicOr(&bits[draw.known[i] / 32], 1u << (draw.known[i] % 32));
     int32_t capacity = options.capacity, count = options.count;
     int64_t least = draw.remain < count ? draw.remain : count;
     bool all = draw.remain <= capacity;
@@ -274,22 +353,26 @@ __global__ static void __launch_bounds__(SAMPLE_THREADS)
         if (threadIdx.x == 0) draw.kept = 0;
         __syncthreads();
         pass_over(options, draw, [&](int32_t entity, uint32_t word, int32_t shell) {
+            if (bits[entity / 32] >> (entity % 32) & 1) return; /* known */
             int32_t place = atomicAdd(&draw.kept, 1);
             if (place >= capacity) return;
-            keys[place] = key_of(options, draw, word, shell);
+            keys[place] = static_cast<uint64_t>(shell) << 32 | word;
             ids[place] = entity;
         });
         if (settle(draw, least, capacity)) break;
     }
-    int32_t kept = draw.kept < capacity ? draw.kept : capacity, size = 1;
-    while (size < kept) size *= 2;
-    for (int32_t i = kept + threadIdx.x; i < size; i += blockDim.x) {
-        keys[i] = INFINITY;
-        ids[i] = INT32_MAX;
-    }
-    sort_kept(keys, ids, size);
-    int32_t *row = entities + static_cast<int64_t>(blockIdx.x) * (count + 1) + 1;
-    for (int32_t i = threadIdx.x; i < count; i += blockDim.x) row[i] = i < kept ? ids[i] : -1;
+    int32_t kept = draw.kept < capacity ? draw.kept : capacity;
+    for (int32_t i = threadIdx.x; i < kept; i += blockDim.x)
+        keys[i] = ordered_bits(
+            key_of(options, draw, static_cast<uint32_t>(keys[i]), static_cast<int32_t>(keys[i] >> 32)));
+    for (int32_t i = threadIdx.x; i < words; i += blockDim.x) bits[i] = 0;
+    __syncthreads();
+    select_key(found, keys, kept, kept < count ? kept : count);
+    for (int32_t i = threadIdx.x; i < kept; i += blockDim.x)
+        if (is_chosen(found, keys, ids, kept, i)) atomicOr(&bits[ids[i] / 32], 1u << (ids[i] % 32));
+    __syncthreads();
+    write_set(entities + static_cast<int64_t>(blockIdx.x) * (count + 1) + 1, bits, options.entities,
+              count);
 }
 
 /* ---- Many: the threshold is found to the key, and all below it are taken in order ---------------- */
@@ -311,7 +394,9 @@ __global__ static void __launch_bounds__(SAMPLE_THREADS)
         set_bounds(options, draw, false);
         if (threadIdx.x == 0) draw.kept = 0;
         __syncthreads();
-        pass_over(options, draw, [&](int32_t, uint32_t, int32_t) { atomicAdd(&draw.kept, 1); });
+        pass_over(options, draw, [&](int32_t entity, uint32_t, int32_t) {
+            if (is_there(draw, entity)) atomicAdd(&draw.kept, 1);
+        });
         settled = settle(draw, count, count);
     }
     /* Equal keys cannot be told apart: of a few too many, the first are taken. */
@@ -353,12 +438,13 @@ vlp_status cuda_sample(vlp_compute *compute, int32_t *entities, const int32_t *h
     double room = options->count + 2 * (6 * std::sqrt(static_cast<double>(options->count)) + 32);
     work.capacity = 64;
     while (work.capacity < room && work.capacity <= MOST_KEPT) work.capacity *= 2;
-    if (work.capacity > MOST_KEPT) {
+    size_t bytes = static_cast<size_t>(work.capacity) * (sizeof(uint64_t) + sizeof(int32_t)) +
+                   static_cast<size_t>(options->entities + 31) / 32 * sizeof(uint32_t);
+    if (work.capacity > MOST_KEPT || bytes > compute->shared_limit - 4096) {
         LAUNCH(compute, sample_many, static_cast<unsigned>(batch), SAMPLE_THREADS, 0, entities, work,
                heads, known_begin, known_end, known, compute->values);
         return cuda_status(compute);
     }
-    size_t bytes = static_cast<size_t>(work.capacity) * (sizeof(double) + sizeof(int32_t));
     cuda_note(compute,
               cudaFuncSetAttribute(sample_few, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(bytes)),

@@ -72,7 +72,7 @@ __global__ static void query_rows_backward(vlp_form form, float *heads_grad, con
     }
 }
 
-enum { RELATION_THREADS = 64 };
+enum { RELATION_THREADS = 256 };
 
 /* A block for every query and slice of columns; the first query of a relation works for all of its. */
 __global__ static void relation_rows_backward(vlp_form form, float *relation_grad, const float *q_grad,
@@ -86,12 +86,13 @@ __global__ static void relation_rows_backward(vlp_form form, float *relation_gra
     int32_t half = form.query_width / 2;
     int32_t columns =
         form.transform == VLP_ROTATE || form.transform == VLP_SCALE_COMPLEX ? half : form.query_width;
-    int32_t j = static_cast<int32_t>(blockIdx.y) * RELATION_THREADS + threadIdx.x;
-    if (j >= columns || (form.transform == VLP_TRANSLATE && linear)) return;
+    int lane = threadIdx.x % 32, share = threadIdx.x / 32;
+    int32_t j = static_cast<int32_t>(blockIdx.y) * 32 + lane;
+    bool there = j < columns && !(form.transform == VLP_TRANSLATE && linear);
     complex_number turn = {0, 0}, sum = {0, 0};
-    if (form.transform == VLP_ROTATE) turn = phase(table[row + j], form.phase_scale);
+    if (there && form.transform == VLP_ROTATE) turn = phase(table[row + j], form.phase_scale);
 #pragma unroll 4
-    for (int64_t i = at; i < end; i++) {
+    for (int64_t i = at + share; there && i < end; i += RELATION_THREADS / 32) {
         int64_t item = segments.order[i];
         const float *dq = q_grad + item * width, *h = heads + item * form.entity_width;
         if (form.transform == VLP_TRANSLATE) {
@@ -110,6 +111,14 @@ __global__ static void relation_rows_backward(vlp_form form, float *relation_gra
                 sum.im += part.im;
             }
         }
+    }
+    __shared__ complex_number sums[RELATION_THREADS / 32][32];
+    sums[share][lane] = sum;
+    __syncthreads();
+    if (share > 0 || !there) return;
+    for (int w = 1; w < RELATION_THREADS / 32; w++) {
+        sum.re += sums[w][lane].re;
+        sum.im += sums[w][lane].im;
     }
     relation_grad[row + j] += sum.re;
     if (form.transform == VLP_SCALE_COMPLEX) relation_grad[row + half + j] += sum.im;
@@ -238,7 +247,7 @@ vlp_status cuda_query_backward(vlp_compute *compute, const vlp_form *form, float
     }
     LAUNCH(compute, query_rows_backward, static_cast<unsigned>(count), 128, 0, *form, heads_grad, q_grad,
            relations, relation_table);
-    dim3 grid(static_cast<unsigned>(count), cuda_blocks(form->query_width, RELATION_THREADS));
+    dim3 grid(static_cast<unsigned>(count), cuda_blocks(form->query_width, 32));
     LAUNCH(compute, relation_rows_backward, grid, RELATION_THREADS, 0, *form, relation_grad, q_grad,
            heads, relation_table, segments, count, static_cast<uint32_t>(relation_count), linear);
     return cuda_status(compute);
