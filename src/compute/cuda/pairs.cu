@@ -365,7 +365,9 @@ static void plan_slices(vlp_compute *compute, pair_work *work) {
     int32_t units = modulus ? form->query_width / 2 : form->query_width;
     work->cut.units = units;
     work->cut.half = modulus ? units : 0;
-    work->cut.aligned = units % 4 == 0 && form->query_width % 4 == 0 && form->entity_width % 4 == 0;
+    uintptr_t places = reinterpret_cast<uintptr_t>(work->q) | reinterpret_cast<uintptr_t>(work->table);
+    work->cut.aligned = places % sizeof(float4) == 0 && units % 4 == 0 && form->query_width % 4 == 0 &&
+                        form->entity_width % 4 == 0;
     work->lanes = 8;
     work->shared = 0;
     for (int32_t lanes = 8; lanes >= 2 && work->shared == 0; lanes /= 2) {
