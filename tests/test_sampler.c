@@ -430,21 +430,29 @@ static void test_great_strengths(void **state) {
     static const float strengths[] = {30, 124.5f, 400, 1000};
     static const enum mode modes[] = {MODE_EXACT, MODE_NEAR, MODE_LISTS};
     vlp_compute *compute = open_compute(1);
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < 36; i++) {
         world w;
         world_small(&w, i % 3 == 0 ? 1 : i % 3 == 1 ? 7 : 11);
-        world_shells(&w, modes[i / 4], LIMIT, 3);
-        int32_t n = w.oracle.entities;
+        world_shells(&w, modes[i / 4 % 3], LIMIT, 3);
+        int32_t n = w.oracle.entities, count = 1 + i % (n < 5 ? n : 5), known[64];
+        assert_true(n <= 64);
         answers a = answers_make(&w, n, 0);
-        int32_t *rows = draw(compute, &w, &a, n, strengths[i % 4], n, SEED, (uint64_t)i);
+        int32_t *rows = draw(compute, &w, &a, n, strengths[i % 4], count, SEED, (uint64_t)i);
         for (int32_t head = 0; head < n; head++) {
-            const int32_t *row = rows + head * (n + 1);
-            for (int32_t j = 2; j <= n && row[j] >= 0; j++) {
-                int32_t before = distance_of(&w, head, row[j - 1]), now = distance_of(&w, head, row[j]);
-                if (now < before)
-                    print_error("alpha0 %g, head %d: distance %d before distance %d\n",
-                                (double)strengths[i % 4], head, before, now);
-                assert_true(before <= now);
+            const int32_t *row = rows + head * (count + 1);
+            bool out[64] = {false}; /* drawn, or not there to be drawn */
+            int32_t farthest = 0;
+            for (int32_t j = known_answers(known, &w, head, 0) - 1; j >= 0; j--) out[known[j]] = true;
+            for (int32_t j = 1; j <= count && row[j] >= 0; j++) {
+                out[row[j]] = true;
+                int32_t distance = distance_of(&w, head, row[j]);
+                if (distance > farthest) farthest = distance;
+            }
+            for (int32_t e = 0; e < n; e++) {
+                if (!out[e] && distance_of(&w, head, e) < farthest)
+                    print_error("alpha0 %g, head %d: distance %d was drawn before %d\n",
+                                (double)strengths[i % 4], head, farthest, distance_of(&w, head, e));
+                assert_true(out[e] || distance_of(&w, head, e) >= farthest);
             }
         }
         free(rows);

@@ -93,11 +93,11 @@ __global__ static void __launch_bounds__(SOFTMAX_THREADS)
         e = with(e, logit_of(row, scale, offset, temperature, j));
     float gold = logit_of(row, scale, offset, temperature, answer);
     e = block_joined(e); /* and everybody has read the answer's logit */
-    float share = weight * temperature / e.sum;
+    float full = weight * temperature, share = full / e.sum;
 #pragma unroll 4
     for (int64_t j = threadIdx.x; j < columns; j += SOFTMAX_THREADS) {
-        float x = expf(logit_of(row, scale, offset, temperature, j) - e.most) * share;
-        if (j == answer) x -= weight * temperature;
+        float x = __fmul_rn(expf(logit_of(row, scale, offset, temperature, j) - e.most), share);
+        if (j == answer) x -= full; /* not joined with a product: a sure answer has no gradient at all */
         row[j] = scale ? x * scale[j] : x;
     }
     if (threadIdx.x == 0) row_loss[i] = weight * (logf(e.sum) - (gold - e.most));

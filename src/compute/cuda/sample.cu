@@ -110,7 +110,7 @@ __device__ static float expected(const sampling &options, const drawing &draw, d
 /* A threshold below which `wanted` keys are expected. One warp. */
 __device__ static double solve_level(const sampling &options, const drawing &draw, float wanted) {
     double low = -60, high = static_cast<double>(options.alpha0) * MOST_SHELLS + 60;
-    for (int i = 0; i < 48; i++) {
+    for (int i = 0; i < 24; i++) {
         double middle = 0.5 * (low + high);
         if (expected(options, draw, middle) < wanted)
             low = middle;
@@ -255,9 +255,26 @@ typedef struct selection {
  * leading bits are wanted, or no bits are left. All threads. */
 __device__ static void select_key(selection &found, const uint64_t *keys, int32_t kept, int32_t count) {
     __shared__ int32_t histogram[256];
-    if (threadIdx.x == 0) found = {0, 0, count, kept};
+    __shared__ uint64_t some, differ; /* bits in which not all keys are the same */
+    if (threadIdx.x == 0) {
+        some = keys[0];
+        differ = 0;
+    }
     __syncthreads();
-    for (int shift = 56; shift >= 0 && found.together > found.wanted; shift -= 8) {
+    uint64_t mine = 0;
+    for (int32_t i = threadIdx.x; i < kept; i += blockDim.x) mine |= keys[i] ^ some;
+    for (int offset = 16; offset > 0; offset /= 2) mine |= __shfl_xor_sync(ALL_LANES, mine, offset);
+    if (threadIdx.x % 32 == 0)
+        atomicOr(reinterpret_cast<unsigned long long *>(&differ), static_cast<unsigned long long>(mine));
+    __syncthreads();
+    int top = differ ? 63 - __clzll(static_cast<long long>(differ)) : 0;
+    int first = top > 7 ? top - 7 : 0; /* of eight bits, the highest that differs among them */
+    if (threadIdx.x == 0) {
+        uint64_t same = first + 8 < 64 ? ~static_cast<uint64_t>(0) << (first + 8) : 0;
+        found = {some & same, same, count, kept};
+    }
+    __syncthreads();
+    for (int shift = first; found.together > found.wanted; shift = shift > 8 ? shift - 8 : 0) {
         for (int32_t i = threadIdx.x; i < 256; i += blockDim.x) histogram[i] = 0;
         __syncthreads();
         for (int32_t i = threadIdx.x; i < kept; i += blockDim.x)
@@ -265,17 +282,17 @@ __device__ static void select_key(selection &found, const uint64_t *keys, int32_
         __syncthreads();
         if (threadIdx.x < 32) {
             /* Eight digits a lane; the lane where the sum reaches what is wanted goes on alone. */
-            int32_t lane = threadIdx.x, mine = 0, before;
-            for (int i = 0; i < 8; i++) mine += histogram[8 * lane + i];
-            before = mine;
+            int32_t lane = threadIdx.x, sum = 0, before;
+            for (int i = 0; i < 8; i++) sum += histogram[8 * lane + i];
+            before = sum;
             for (int offset = 1; offset < 32; offset *= 2) {
                 int32_t other = __shfl_up_sync(ALL_LANES, before, offset);
                 if (lane >= offset) before += other;
             }
-            before -= mine;
+            before -= sum;
             int32_t wanted = found.wanted;
             __syncwarp();
-            if (before < wanted && before + mine >= wanted) {
+            if (before < wanted && before + sum >= wanted) {
                 int digit = 8 * lane;
                 while (before + histogram[digit] < wanted) before += histogram[digit++];
                 found.prefix |= static_cast<uint64_t>(digit) << shift;
@@ -285,6 +302,7 @@ __device__ static void select_key(selection &found, const uint64_t *keys, int32_
             }
         }
         __syncthreads();
+        if (shift == 0) break;
     }
 }
 
