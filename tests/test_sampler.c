@@ -506,7 +506,7 @@ static void test_counters(void **state) {
 
 /* Single draws of one head, SINGLES a step, for which known answers are those of `variant`. */
 static void count_singles(int64_t *observed, vlp_compute *compute, const world *w, int32_t head,
-                          int variant, float alpha0, uint64_t steps) {
+                          int variant, float alpha0, uint64_t first, uint64_t steps) {
     int32_t n = w->oracle.entities, heads[SINGLES], rows[2 * SINGLES];
     int64_t offset[SINGLES + 1] = {0};
     int32_t *known = calloc((size_t)n * SINGLES, sizeof *known);
@@ -515,7 +515,7 @@ static void count_singles(int64_t *observed, vlp_compute *compute, const world *
         heads[i] = head;
         offset[i + 1] = offset[i] + known_answers(known + offset[i], w, head, variant);
     }
-    for (uint64_t step = 0; step < steps; step++) {
+    for (uint64_t step = first; step < first + steps; step++) {
         vlp_sample_options options = {NULL, alpha0, n, 1, SEED};
         run_sample(compute, w, rows, 2 * SINGLES, heads, SINGLES, offset, known, options, step);
         for (int32_t i = 0; i < SINGLES; i++) {
@@ -526,16 +526,16 @@ static void count_singles(int64_t *observed, vlp_compute *compute, const world *
     free(known);
 }
 
-/* The first draw: each entity, and each shell, as often as its weight says. */
-static void check_first_draw(vlp_compute *compute, const world *w, int32_t head, int variant,
-                             float alpha0, uint64_t steps) {
+/* Whether the draws of some steps fall on entities, and on shells, as often as their weights say. */
+static bool first_draw_fits(vlp_compute *compute, const world *w, int32_t head, int variant,
+                            float alpha0, uint64_t first, uint64_t steps) {
     double draws = (double)steps * SINGLES;
     int32_t n = w->oracle.entities;
     int64_t *observed = calloc((size_t)n, sizeof *observed), by_shell[LIMIT + 1] = {0};
     long double *share = calloc((size_t)n, sizeof *share), of_shell[LIMIT + 1] = {0}, total = 0;
     int32_t *known = calloc((size_t)n, sizeof *known);
     assert_true(observed && share && known);
-    count_singles(observed, compute, w, head, variant, alpha0, steps);
+    count_singles(observed, compute, w, head, variant, alpha0, first, steps);
     for (int32_t e = 0; e < n; e++) share[e] = weight_of(w, head, e, alpha0);
     for (int32_t i = known_answers(known, w, head, variant) - 1; i >= 0; i--) share[known[i]] = 0;
     for (int32_t e = 0; e < n; e++) total += share[e];
@@ -544,11 +544,20 @@ static void check_first_draw(vlp_compute *compute, const world *w, int32_t head,
         of_shell[distance_of(w, head, e)] += share[e];
         by_shell[distance_of(w, head, e)] += observed[e];
     }
-    assert_true(fits(compare_counts(by_shell, of_shell, LIMIT + 1, draws), UNLIKELY));
-    assert_true(fits(compare_counts(observed, share, n, draws), UNLIKELY));
+    bool good = fits(compare_counts(by_shell, of_shell, LIMIT + 1, draws), UNLIKELY) &&
+                fits(compare_counts(observed, share, n, draws), UNLIKELY);
     free(observed);
     free(share);
     free(known);
+    return good;
+}
+
+/* The first draw. What is unlikely happens once in a while, and each backend draws its own: a poor fit
+ * has to be as poor again with other draws, and more of them, to count. */
+static void check_first_draw(vlp_compute *compute, const world *w, int32_t head, int variant,
+                             float alpha0, uint64_t steps) {
+    assert_true(first_draw_fits(compute, w, head, variant, alpha0, 0, steps) ||
+                first_draw_fits(compute, w, head, variant, alpha0, steps, 4 * steps));
 }
 
 static void test_first_draw(void **state) {

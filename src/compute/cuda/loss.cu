@@ -75,10 +75,11 @@ __device__ static exponentials block_joined(exponentials e) {
     return e;
 }
 
+/* Rounded step by step: joined with what is done to it next, a logit would differ from itself. */
 __device__ static float logit_of(const float *row, const float *scale, const float *offset,
                                  float temperature, int64_t j) {
-    float x = row[j] * (scale ? temperature * scale[j] : temperature);
-    return offset ? x + offset[j] : x;
+    float x = __fmul_rn(row[j], scale ? __fmul_rn(temperature, scale[j]) : temperature);
+    return offset ? __fadd_rn(x, offset[j]) : x;
 }
 
 __global__ static void __launch_bounds__(SOFTMAX_THREADS)
