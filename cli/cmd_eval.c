@@ -1,4 +1,7 @@
 /* vlp eval and vlp export: what a run is worth, and its numbers for others. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -9,13 +12,24 @@ static const char *const split_names[VLP_SPLITS] = {"train", "valid", "test"};
 static const char *const mapping_names[4] = {"1-1", "1-N", "N-1", "N-N"};
 
 enum { BY_RELATION = 1, BY_SIDE = 2, BY_MAPPING = 4, BY_DISTANCE = 8 };
-enum { KEY_SPLIT = 1, KEY_BY, KEY_DEVICE, KEY_DATA, KEY_FILTER, KEY_NPY };
+enum {
+    KEY_SPLIT = 1,
+    KEY_BY,
+    KEY_DEVICE,
+    KEY_DATA,
+    KEY_FILTER,
+    KEY_NPY,
+    KEY_SIDE,
+    KEY_CANDIDATES,
+    KEY_CONTROL
+};
 
 typedef struct chosen_options {
     vlp_evaluation_options evaluation;
     vlp_run_options run;
     int by;
-    const char *folder; /* of an export */
+    const char *candidates; /* a file of names */
+    const char *folder;     /* of an export */
 } chosen_options;
 
 static const struct argp_option eval_options[] = {
@@ -24,6 +38,11 @@ static const struct argp_option eval_options[] = {
      "Also by relation, side, mapping, distance: any of them, separated by commas", 0},
     {"filter", KEY_FILTER, "LIST", 0,
      "Splits whose answers do not compete (train,valid, and test when test is ranked)", 0},
+    {"side", KEY_SIDE, "NAME", 0, "Ask for head, tail or both (both)", 0},
+    {"candidates", KEY_CANDIDATES, "FILE", 0,
+     "Only these entities compete, a name a line; adds the area under precision and recall", 0},
+    {"control", KEY_CONTROL, NULL, 0,
+     "Also the same head trained without references (kept as RUN/control)", 0},
     {"data", KEY_DATA, "DIR", 0, "The data set, where it has moved since training", 0},
     {"device", KEY_DEVICE, "NAME", 0, "auto or cpu", 0},
     {0}};
@@ -61,6 +80,19 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_FILTER:
         chosen->evaluation.filter = parse_list(state, "--filter", value, split_names, VLP_SPLITS);
+        return 0;
+    case KEY_SIDE:
+        if (strcmp(value, "head") != 0 && strcmp(value, "tail") != 0 && strcmp(value, "both") != 0)
+            argp_error(state, "--side takes head, tail or both, not '%s'", value);
+        chosen->evaluation.sides = value[0] == 'h'   ? VLP_HEADS
+                                   : value[0] == 't' ? VLP_TAILS
+                                                     : VLP_BOTH_SIDES;
+        return 0;
+    case KEY_CANDIDATES:
+        chosen->candidates = value;
+        return 0;
+    case KEY_CONTROL:
+        chosen->evaluation.control = true;
         return 0;
     case KEY_DATA:
         chosen->run.data = value;
@@ -156,6 +188,14 @@ static void print_json(const vlp_dataset *data, const vlp_evaluation *evaluation
     groups_json(json, data, GROUP_DISTANCE, &evaluation->by_distance);
     metrics_json(json, "horizontal", &evaluation->horizontal);
     if (evaluation->vertical.queries) metrics_json(json, "vertical", &evaluation->vertical);
+    if (evaluation->control.queries) {
+        metrics_json(json, "control", &evaluation->control);
+        json_array(json, "control_gain_interval");
+        json_number(json, NULL, evaluation->control_gain.low);
+        json_number(json, NULL, evaluation->control_gain.high);
+        json_end_array(json);
+    }
+    if (isfinite(evaluation->auc_pr)) json_number(json, "auc_pr", evaluation->auc_pr);
     metrics_json(json, "baseline_frequency", &evaluation->frequency);
     metrics_json(json, "baseline_vote", &evaluation->vote);
     json_end_object(json);
@@ -187,8 +227,9 @@ static void print_groups(const vlp_dataset *data, group_kind kind, const vlp_gro
 }
 
 static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluation, int by) {
-    printf("%s: %s queries, filtered, ranks realistic\n\n", split_names[evaluation->split],
-           cli_count(evaluation->queries));
+    static const char *const asked[] = {"", " for heads", " for tails"};
+    printf("%s: %s queries%s, filtered, ranks realistic\n\n", split_names[evaluation->split],
+           cli_count(evaluation->queries), asked[evaluation->sides]);
     print_header("");
     char title[64];
     if (evaluation->horizontal_only)
@@ -196,20 +237,69 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
     else
         snprintf(title, sizeof title, "f = f_c + %.4g f_g", evaluation->lambda);
     print_row(title, &evaluation->both);
-    print_row("  heads asked for", &evaluation->head);
-    print_row("  tails asked for", &evaluation->tail);
+    if (evaluation->sides == VLP_BOTH_SIDES) {
+        print_row("  heads asked for", &evaluation->head);
+        print_row("  tails asked for", &evaluation->tail);
+    }
     print_row("f_g alone (horizontal)", &evaluation->horizontal);
     if (evaluation->vertical.queries) print_row("f_c alone (vertical)", &evaluation->vertical);
+    if (evaluation->control.queries) print_row("control: head without references", &evaluation->control);
     print_row("baseline: frequent answers", &evaluation->frequency);
     print_row("baseline: vote of the references", &evaluation->vote);
     printf("\n  MRR 95%% interval %.4f to %.4f, mean over relations %.4f, optimistic %.4f, pessimistic "
            "%.4f\n",
            evaluation->interval.low, evaluation->interval.high, evaluation->macro_mrr,
            evaluation->optimistic.mrr, evaluation->pessimistic.mrr);
+    if (isfinite(evaluation->auc_pr)) printf("  AUC-PR %.4f over the candidates\n", evaluation->auc_pr);
+    if (evaluation->control.queries)
+        printf("  MRR less the control's %+.4f, 95%% interval %+.4f to %+.4f\n",
+               evaluation->control_gain.middle, evaluation->control_gain.low,
+               evaluation->control_gain.high);
     if (by & BY_RELATION) print_groups(data, GROUP_RELATION, &evaluation->by_relation);
     if (by & BY_SIDE) print_groups(data, GROUP_SIDE, &evaluation->by_side);
     if (by & BY_MAPPING) print_groups(data, GROUP_MAPPING, &evaluation->by_mapping);
     if (by & BY_DISTANCE) print_groups(data, GROUP_DISTANCE, &evaluation->by_distance);
+}
+
+/* The entities that a file names, a line each (what follows a tab is not read), to be freed. Tells what
+ * is wrong itself. */
+static int32_t *read_candidates(int64_t *count, const vlp_dataset *data, const char *path) {
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        fprintf(stderr, "vlp: cannot read %s: %s\n", path, strerror(errno));
+        return NULL;
+    }
+    int32_t *found = NULL;
+    int64_t capacity = 0, line = 0;
+    char *text = NULL;
+    size_t size = 0;
+    bool good = true;
+    *count = 0;
+    while (good && getline(&text, &size, file) > 0) {
+        line++;
+        text[strcspn(text, "\t\r\n")] = '\0';
+        if (!text[0]) continue;
+        if (*count == capacity) {
+            capacity = capacity ? 2 * capacity : 64;
+            int32_t *larger = realloc(found, (size_t)capacity * sizeof *found);
+            if (!larger) abort();
+            found = larger;
+        }
+        good = vlp_dataset_find_entity(&found[*count], data, text) == VLP_OK;
+        if (!good)
+            fprintf(stderr, "vlp: %s:%lld: %s\n", path, (long long)line, vlp_error_message());
+        else
+            ++*count;
+    }
+    if (good && *count == 0) {
+        fprintf(stderr, "vlp: %s names no candidate; it takes an entity's name a line\n", path);
+        good = false;
+    }
+    fclose(file);
+    free(text);
+    if (good) return found;
+    free(found);
+    return NULL;
 }
 
 int cmd_eval(int argc, char **argv) {
@@ -222,25 +312,37 @@ int cmd_eval(int argc, char **argv) {
                                       parse,
                                       1,
                                       1};
-    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL};
+    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL, NULL};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     chosen.run.threads = line.common.threads;
     chosen.run.observer = chosen.evaluation.observer = cli_observer(&line.common);
     vlp_run *run = NULL;
     vlp_evaluation *evaluation = NULL;
-    int code;
-    if (vlp_run_open(&run, line.arguments[0], &chosen.run) != VLP_OK ||
-        vlp_run_evaluate(&evaluation, run, &chosen.evaluation) != VLP_OK) {
+    int32_t *candidates = NULL;
+    int code = EXIT_FAILED;
+    if (vlp_run_open(&run, line.arguments[0], &chosen.run) != VLP_OK) {
         code = cli_fail();
-    } else {
-        cli_observer_end();
-        if (line.common.json)
-            print_json(vlp_run_dataset(run), evaluation);
-        else
-            print_tables(vlp_run_dataset(run), evaluation, chosen.by);
-        code = cli_finish();
+        goto out;
     }
+    if (chosen.candidates) {
+        candidates =
+            read_candidates(&chosen.evaluation.candidate_count, vlp_run_dataset(run), chosen.candidates);
+        if (!candidates) goto out;
+        chosen.evaluation.candidates = candidates;
+    }
+    if (vlp_run_evaluate(&evaluation, run, &chosen.evaluation) != VLP_OK) {
+        code = cli_fail();
+        goto out;
+    }
+    cli_observer_end();
+    if (line.common.json)
+        print_json(vlp_run_dataset(run), evaluation);
+    else
+        print_tables(vlp_run_dataset(run), evaluation, chosen.by);
+    code = cli_finish();
+out:
+    free(candidates);
     vlp_evaluation_free(evaluation);
     vlp_run_free(run);
     return code;
@@ -259,7 +361,7 @@ int cmd_export(int argc, char **argv) {
                                       parse,
                                       1,
                                       1};
-    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL};
+    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL, NULL};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     if (!chosen.folder) {

@@ -14,6 +14,7 @@ enum {
     KEY_DIM,
     KEY_SET,
     KEY_DEVICE,
+    KEY_BASE,
     KEY_RESUME,
     KEY_SETTINGS
 };
@@ -32,6 +33,8 @@ static const struct argp_option options[] = {
     {"dim", KEY_DIM, "N", 0, "Size of an embedding", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Any setting; wins over the recipe", 0},
     {"device", KEY_DEVICE, "NAME", 0, "auto or cpu", 0},
+    {"base", KEY_BASE, "RUN|DIR", 0,
+     "Train the vertical head alone over a finished run's embeddings, or over a folder of arrays", 0},
     {"resume", KEY_RESUME, NULL, 0, "Go on with a run where its last save stands", 0},
     {"settings", KEY_SETTINGS, NULL, 0, "List every setting, and stop", 0},
     {0}};
@@ -78,6 +81,9 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_DEVICE:
         chosen->train.device = value;
+        return 0;
+    case KEY_BASE:
+        chosen->train.base = value;
         return 0;
     case KEY_RESUME:
         chosen->train.resume = true;

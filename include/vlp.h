@@ -330,11 +330,16 @@ typedef struct vlp_train_options {
     const char *const *settings; /* "key=value" each; they win over the recipe */
     int32_t setting_count;
     const char *device; /* "auto", "cpu"; NULL: auto */
-    bool resume;        /* go on where the folder's last save stands; a run never saved is started */
+    /* Trains the vertical head alone, over embeddings that stay as they are: those of a finished run,
+     * whose settings then hold where no others are given; or arrays as vlp_run_export writes them, rows
+     * by the names in entities.tsv and relations.tsv where these are beside them. NULL: all is trained.
+     */
+    const char *base;
+    bool resume; /* go on where the folder's last save stands; a run never saved is started */
     const vlp_observer *observer;
 } vlp_train_options;
 #define VLP_TRAIN_OPTIONS_INIT                                                                          \
-    { 1, NULL, NULL, 0, NULL, false, NULL }
+    { 1, NULL, NULL, 0, NULL, NULL, false, NULL }
 
 typedef struct vlp_train_report {
     int64_t steps;  /* done in all */
@@ -391,8 +396,12 @@ typedef struct vlp_interval {
     double low, middle, high;
 } vlp_interval;
 
+/* Which ends of a triple are asked for. */
+typedef enum vlp_sides { VLP_BOTH_SIDES = 0, VLP_HEADS, VLP_TAILS } vlp_sides;
+
 typedef struct vlp_evaluation {
     vlp_split split;
+    vlp_sides sides;
     int64_t queries;
     double lambda;                /* f = f_c + lambda f_g */
     bool horizontal_only;         /* f = f_g: valid liked it best, or the run has no head */
@@ -403,6 +412,11 @@ typedef struct vlp_evaluation {
                                          answers of the references */
     double macro_mrr;                 /* mean over relations */
     vlp_interval interval;            /* of the MRR, 95% */
+    double auc_pr;                    /* area under precision and recall over all pairs of a query and a
+                                         candidate, its answer the true one; NaN without `candidates` */
+    vlp_metrics control;              /* of the same head trained without references; no queries unless
+                                         asked for */
+    vlp_interval control_gain;        /* MRR less the control's, 95%, paired */
     vlp_groups by_relation, by_side, by_mapping, by_distance;
 } vlp_evaluation;
 
@@ -411,15 +425,21 @@ typedef struct vlp_evaluation_options {
     vlp_split split;
     unsigned filter; /* bits 1 << split of the answers that are filtered; 0: train and valid, and test
                         too when test is ranked */
+    vlp_sides sides;
+    const int32_t *candidates; /* the entities that compete with an answer, NULL: all */
+    int64_t candidate_count;
+    bool control; /* also train and rank the same head without references, over the same embeddings; it
+                     is kept in the run's folder as a run of its own, `control` */
     const vlp_observer *observer;
 } vlp_evaluation_options;
 #define VLP_EVALUATION_OPTIONS_INIT                                                                     \
-    { 1, VLP_TEST, 0, NULL }
+    { 1, VLP_TEST, 0, VLP_BOTH_SIDES, NULL, 0, false, NULL }
 VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
                                     const vlp_evaluation_options *options);
 VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
 
-/* Writes entities.npy, relations.npy and the aggregator's arrays into a new folder. */
+/* Writes entities.npy, relations.npy and the aggregator's arrays into a new folder, and entities.tsv and
+ * relations.tsv, which name their rows. */
 VLP_API vlp_status vlp_run_export(const vlp_run *run, const char *folder);
 
 /* ---- 9. Predicting --------------------------------------------------------------------------- */

@@ -635,6 +635,55 @@ static void test_grid(void **state) {
     }
 }
 
+/* One side is its half of both; the candidates' scores that are kept tell the same ranks. */
+static void test_sides_and_scores(void **state) {
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        oracle_random random = {SEED + 9, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset(random_sizes(&random), &random);
+        world w = world_make(dataset, kinds[i % KINDS], i % 2, 1, &random);
+        uint8_t *marks = calloc((size_t)w.entities, 1);
+        assert_non_null(marks);
+        for (int32_t e = 0; e < w.entities; e++) marks[e] = oracle_chance(&random, 2);
+        vlp_ranking_options options = ranking_options(&w, VLP_TEST, ALL);
+        options.only = i % 3 ? marks : NULL;
+        options.collect = true;
+        vlp_ranking *both_sides = rank_all(&w, &options);
+        int64_t half = both_sides->queries / 2, pair = 0;
+        for (int side = 0; side < 2; side++) {
+            options.sides = side ? VLP_HEADS : VLP_TAILS;
+            vlp_ranking *one = rank_all(&w, &options);
+            assert_int_equal(one->queries, half);
+            for (int32_t m = 0; m < options.mixture_count; m++)
+                assert_memory_equal(vlp_ranking_of(one, m), vlp_ranking_of(both_sides, m) + side * half,
+                                    (size_t)half * sizeof(vlp_rank));
+            vlp_ranking_free(one);
+        }
+        for (int64_t q = 0; q < both_sides->queries; q++) {
+            vlp_rank rank = both_sides->ranks[q];
+            int64_t end = pair + rank.candidates, answer = -1;
+            assert_true(end <= both_sides->pairs);
+            for (int64_t j = pair; j < end; j++) {
+                if (!both_sides->truths[j]) continue;
+                assert_int_equal(answer, -1);
+                answer = j;
+            }
+            assert_true(answer >= 0);
+            int32_t above = 0;
+            for (int64_t j = pair; j < end; j++)
+                above += both_sides->scores[j] > both_sides->scores[answer];
+            /* The first mixture is f_c alone, or f_g: nothing is added that could be rounded. */
+            assert_int_equal(above, rank.above);
+            pair = end;
+        }
+        assert_int_equal(pair, both_sides->pairs);
+        vlp_ranking_free(both_sides);
+        free(marks);
+        world_free(&w);
+        vlp_dataset_free(dataset);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks),
@@ -645,6 +694,7 @@ int main(void) {
         cmocka_unit_test(test_stop_and_empty),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_sides_and_scores),
     };
     return cmocka_run_group_tests_name("evaluate", tests, NULL, NULL);
 }

@@ -14,15 +14,16 @@ static vlp_query query_of(const vlp_dataset *dataset, vlp_split split, int64_t i
                    : (vlp_query){triple.tail, triple.relation + vlp_dataset_relation_count(dataset), -1};
 }
 
-/* The rank of `answer` where scores are small counts: at_least[s] entities have a score of s or more.
- * Known answers other than the gold one do not compete. */
+/* The rank of `answer` where scores are small counts: at_least[s] of those that compete have a score of
+ * s or more. Known answers other than the gold one do not compete. */
 static vlp_rank rank_of(const int32_t *scores, const int64_t *at_least, int32_t most, int32_t answer,
-                        const int32_t *known, int64_t known_count, int32_t entities) {
+                        const int32_t *known, int64_t known_count, const uint8_t *only) {
     int32_t gold = scores[answer];
+    bool outside = only && !only[answer]; /* a candidate all the same */
     int64_t above = gold < most ? at_least[gold + 1] : 0;
-    int64_t equal = at_least[gold] - above - 1, candidates = entities;
+    int64_t equal = at_least[gold] - above - !outside, candidates = at_least[0] + outside;
     for (int64_t i = 0; i < known_count; i++) {
-        if (known[i] == answer) continue;
+        if (known[i] == answer || (only && !only[known[i]])) continue;
         above -= scores[known[i]] > gold;
         equal -= scores[known[i]] == gold;
         candidates--;
@@ -31,14 +32,15 @@ static vlp_rank rank_of(const int32_t *scores, const int64_t *at_least, int32_t 
 }
 
 /* at_least from scores; `most` is the largest score. */
-static void count_at_least(int64_t *at_least, int32_t most, const int32_t *scores, int32_t entities) {
+static void count_at_least(int64_t *at_least, int32_t most, const int32_t *scores, int32_t entities,
+                           const uint8_t *only) {
     memset(at_least, 0, ((size_t)most + 2) * sizeof *at_least);
-    for (int32_t e = 0; e < entities; e++) at_least[scores[e]]++;
+    for (int32_t e = 0; e < entities; e++) at_least[scores[e]] += !only || only[e];
     for (int32_t s = most - 1; s >= 0; s--) at_least[s] += at_least[s + 1];
 }
 
 vlp_status vlp_baseline_frequency(vlp_rank *out, const vlp_dataset *dataset, vlp_split split,
-                                  const vlp_filter *filter) {
+                                  const vlp_filter *filter, const uint8_t *only) {
     const vlp_triple_list *train = &dataset->splits[VLP_TRAIN];
     int32_t entities = vlp_dataset_entity_count(dataset),
             relations = vlp_dataset_relation_count(dataset);
@@ -54,14 +56,14 @@ vlp_status vlp_baseline_frequency(vlp_rank *out, const vlp_dataset *dataset, vlp
             int32_t answer = relation < relations ? train->items[i].tail : train->items[i].head;
             if (++scores[answer] > most) most = scores[answer];
         }
-        count_at_least(at_least, most, scores, entities);
+        count_at_least(at_least, most, scores, entities, only);
         for (int64_t i = 0; i < queries; i++) {
             int32_t answer;
             vlp_query query = query_of(dataset, split, i, &answer);
             if (query.relation != relation) continue;
             int64_t known_count;
             const int32_t *known = vlp_filter_answers(filter, query.entity, relation, &known_count);
-            out[i] = rank_of(scores, at_least, most, answer, known, known_count, entities);
+            out[i] = rank_of(scores, at_least, most, answer, known, known_count, only);
         }
     }
     vlp_free(scores);
@@ -70,8 +72,8 @@ vlp_status vlp_baseline_frequency(vlp_rank *out, const vlp_dataset *dataset, vlp
 }
 
 vlp_status vlp_baseline_vote(vlp_rank *out, const vlp_dataset *dataset, vlp_split split,
-                             const vlp_filter *filter, int32_t references, int32_t per_head,
-                             int32_t threads) {
+                             const vlp_filter *filter, const uint8_t *only, int32_t references,
+                             int32_t per_head, int32_t threads) {
     int32_t entities = vlp_dataset_entity_count(dataset),
             relations = vlp_dataset_relation_count(dataset);
     int64_t queries = 2 * dataset->splits[split].count;
@@ -85,6 +87,8 @@ vlp_status vlp_baseline_vote(vlp_rank *out, const vlp_dataset *dataset, vlp_spli
         status = vlp_fail_memory("baselines");
         goto out;
     }
+    int64_t competing = entities;
+    for (int32_t e = 0; only && e < entities; e++) competing -= !only[e];
     for (int64_t i = 0; i < queries; i++) asked[i] = query_of(dataset, split, i, &answers[i]);
     vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
     options.count = references;
@@ -95,16 +99,17 @@ vlp_status vlp_baseline_vote(vlp_rank *out, const vlp_dataset *dataset, vlp_spli
         int32_t count;
         const vlp_reference *list = vlp_references_get(found, i, &count);
         memset(at_least, 0, ((size_t)references + 2) * sizeof *at_least);
-        at_least[0] = entities;
+        at_least[0] = competing;
         for (int32_t j = 0; j < count; j++) {
             vlp_triple edge = dataset->splits[VLP_TRAIN].items[list[j].edge];
+            int32_t answer = asked[i].relation < relations ? edge.tail : edge.head;
             /* One more vote lifts the entity over one more threshold. */
-            at_least[++scores[asked[i].relation < relations ? edge.tail : edge.head]]++;
+            at_least[++scores[answer]] += !only || only[answer];
         }
         int64_t known_count;
         const int32_t *known =
             vlp_filter_answers(filter, asked[i].entity, asked[i].relation, &known_count);
-        out[i] = rank_of(scores, at_least, references, answers[i], known, known_count, entities);
+        out[i] = rank_of(scores, at_least, references, answers[i], known, known_count, only);
         for (int32_t j = 0; j < count; j++) {
             vlp_triple edge = dataset->splits[VLP_TRAIN].items[list[j].edge];
             scores[asked[i].relation < relations ? edge.tail : edge.head] = 0;

@@ -7,13 +7,14 @@
 #include "graph/dataset.h"
 
 /* Ranks of all queries of a split (2 * triples, as vlp_ranking has them), when candidates are scored by
- * how often train has them as answers of the relation, read in the query's direction. */
+ * how often train has them as answers of the relation, read in the query's direction. `only` as in
+ * vlp_ranking_options. */
 vlp_status vlp_baseline_frequency(vlp_rank *out, const vlp_dataset *dataset, vlp_split split,
-                                  const vlp_filter *filter);
+                                  const vlp_filter *filter, const uint8_t *only);
 
 /* The same when they are scored by how many of the query's references have them as answer. */
 vlp_status vlp_baseline_vote(vlp_rank *out, const vlp_dataset *dataset, vlp_split split,
-                             const vlp_filter *filter, int32_t references, int32_t per_head,
-                             int32_t threads);
+                             const vlp_filter *filter, const uint8_t *only, int32_t references,
+                             int32_t per_head, int32_t threads);
 
 #endif

@@ -32,6 +32,8 @@ typedef struct ranker {
     int32_t *filtered;
     int64_t filtered_capacity;
     int32_t competing; /* candidates before the filter */
+    float *rows[2];    /* scores on this side, vertical and horizontal, where they are collected */
+    int64_t score_capacity, truth_capacity;
 } ranker;
 
 static void query_of(const ranker *work, int64_t index, vlp_query *query, int32_t *answer) {
@@ -68,10 +70,45 @@ static vlp_status set_filter(ranker *work, int64_t count) {
     return VLP_OK;
 }
 
+/* Keeps the scores of the candidates of one query: row i of the batch. */
+static vlp_status collect_row(ranker *work, int64_t i) {
+    vlp_ranking *out = work->out;
+    const uint8_t *only = work->options->only;
+    vlp_mixture mixture = work->options->mixtures[0];
+    int32_t entities = work->model->entities, answer = work->answers[i];
+    const float *horizontal = work->rows[1] + i * entities;
+    const float *vertical = work->model->vertical ? work->rows[0] + i * entities : NULL;
+    const int32_t *known = work->filtered + work->filter_offset[i];
+    int64_t known_count = work->filter_offset[i + 1] - work->filter_offset[i], next = 0;
+    int64_t needed = out->pairs + work->candidates[i];
+    VLP_TRY(vlp_grow(&out->scores, &work->score_capacity, needed, sizeof(float), "scores"));
+    VLP_TRY(vlp_grow(&out->truths, &work->truth_capacity, needed, 1, "scores"));
+    for (int32_t e = 0; e < entities; e++) {
+        while (next < known_count && known[next] < e) next++; /* they ascend */
+        bool filtered = next < known_count && known[next] == e;
+        if (e != answer && (filtered || (only && !only[e]))) continue;
+        out->scores[out->pairs] =
+            (vertical ? mixture.vertical * vertical[e] : 0) + mixture.horizontal * horizontal[e];
+        out->truths[out->pairs++] = e == answer;
+    }
+    return VLP_OK;
+}
+
+static vlp_status collect_batch(ranker *work, const float *vertical, const float *horizontal,
+                                int64_t count) {
+    const vlp_model *model = work->model;
+    size_t bytes = (size_t)count * (size_t)model->entities * sizeof(float);
+    if (vertical) model->backend->download(model->compute, work->rows[0], vertical, bytes);
+    model->backend->download(model->compute, work->rows[1], horizontal, bytes);
+    for (int64_t i = 0; i < count; i++) VLP_TRY(collect_row(work, i));
+    return VLP_OK;
+}
+
 static vlp_status rank_batch(ranker *work, int64_t start, int64_t count) {
     const vlp_model *model = work->model;
     int32_t mixtures = work->options->mixture_count;
-    for (int64_t i = 0; i < count; i++) query_of(work, start + i, &work->queries[i], &work->answers[i]);
+    for (int64_t i = 0; i < count; i++)
+        query_of(work, work->out->first + start + i, &work->queries[i], &work->answers[i]);
     const float *horizontal, *vertical;
     VLP_TRY(vlp_scorer_run(&horizontal, &vertical, work->scorer, work->queries, count));
     VLP_TRY(set_filter(work, count));
@@ -83,6 +120,7 @@ static vlp_status rank_batch(ranker *work, int64_t start, int64_t count) {
         return vlp_fail(status, "%s (query %lld of %s); the run is damaged or training diverged",
                         vlp_error_message(), (long long)start, vlp_split_names[work->options->split]);
     VLP_TRY(status);
+    if (work->options->collect) VLP_TRY(collect_batch(work, vertical, horizontal, count));
     for (int64_t i = 0; i < count; i++)
         for (int32_t m = 0; m < mixtures; m++)
             work->out->ranks[(int64_t)m * work->out->queries + start + i] = (vlp_rank){
@@ -101,6 +139,10 @@ static vlp_status allocate(ranker *work, int32_t batch) {
     if (!work->queries || !work->answers || !work->candidates || !work->filter_offset || !work->above ||
         !work->equal)
         return vlp_fail_memory("an evaluation");
+    for (int i = 0; i < 2 && work->options->collect; i++) {
+        work->rows[i] = vlp_alloc(b * (size_t)work->model->entities, sizeof(float));
+        if (!work->rows[i]) return vlp_fail_memory("an evaluation");
+    }
     VLP_TRY(vlp_filter_new(&work->filter, work->dataset, work->options->filter));
     return vlp_scorer_new(&work->scorer, work->model, work->dataset, work->options->references,
                           work->options->references_per_head, batch, work->options->threads);
@@ -116,6 +158,8 @@ static void ranker_free(ranker *work) {
     vlp_free(work->filtered);
     vlp_free(work->above);
     vlp_free(work->equal);
+    vlp_free(work->rows[0]);
+    vlp_free(work->rows[1]);
 }
 
 vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const vlp_dataset *dataset,
@@ -127,7 +171,9 @@ vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const 
     vlp_ranking *ranking = vlp_alloc_zero(1, sizeof *ranking);
     if (!ranking) return vlp_fail_memory("an evaluation");
     work.out = ranking;
-    ranking->queries = 2 * dataset->splits[options->split].count;
+    int64_t triples = dataset->splits[options->split].count;
+    ranking->first = options->sides == VLP_HEADS ? triples : 0;
+    ranking->queries = options->sides == VLP_BOTH_SIDES ? 2 * triples : triples;
     ranking->mixtures = options->mixture_count;
     ranking->ranks =
         vlp_alloc((size_t)ranking->queries * (size_t)ranking->mixtures, sizeof *ranking->ranks);
@@ -160,6 +206,8 @@ out:
 void vlp_ranking_free(vlp_ranking *ranking) {
     if (!ranking) return;
     vlp_free(ranking->ranks);
+    vlp_free(ranking->scores);
+    vlp_free(ranking->truths);
     vlp_free(ranking);
 }
 

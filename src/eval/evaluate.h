@@ -10,8 +10,10 @@
 
 typedef struct vlp_ranking_options {
     vlp_split split;
-    unsigned filter;     /* bits of the splits whose answers are filtered */
+    unsigned filter; /* bits of the splits whose answers are filtered */
+    vlp_sides sides;
     const uint8_t *only; /* (entities) the candidates that compete, NULL: all */
+    bool collect;        /* keep the scores of all candidates, by the first mixture */
     const vlp_mixture *mixtures;
     int32_t mixture_count;
     int32_t references, references_per_head; /* as the head was trained */
@@ -19,11 +21,17 @@ typedef struct vlp_ranking_options {
     const vlp_observer *observer;
 } vlp_ranking_options;
 
-/* Query i < triples asks (h, r, ?) of triple i, query triples + i asks (?, r, t). */
+/* Query i < triples asks (h, r, ?) of triple i, query triples + i asks (?, r, t); with one side, only
+ * its half is there. */
 typedef struct vlp_ranking {
+    int64_t first; /* of all 2 * triples queries, the one that stands first here */
     int64_t queries;
     int32_t mixtures;
     vlp_rank *ranks; /* (mixtures, queries) */
+    /* With `collect`: every candidate that the filter left to a query, and whether it is the answer. */
+    float *scores;
+    uint8_t *truths;
+    int64_t pairs;
 } vlp_ranking;
 
 vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const vlp_dataset *dataset,

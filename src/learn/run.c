@@ -82,11 +82,15 @@ static vlp_status write_names(const char *folder, const vlp_dataset *dataset, bo
     return vlp_writer_commit(&writer);
 }
 
+vlp_status vlp_run_write_names(const char *folder, const vlp_dataset *dataset) {
+    VLP_TRY(write_names(folder, dataset, true));
+    return write_names(folder, dataset, false);
+}
+
 vlp_status vlp_run_create(const char *folder, const vlp_settings *settings, const vlp_dataset *dataset,
                           const vlp_run_facts *facts) {
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) return vlp_fail_io("make", folder, errno);
-    VLP_TRY(write_names(folder, dataset, true));
-    VLP_TRY(write_names(folder, dataset, false));
+    VLP_TRY(vlp_run_write_names(folder, dataset));
     /* Last: a folder with a config.ini is a run. */
     return write_config(folder, settings, facts);
 }

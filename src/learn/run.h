@@ -31,6 +31,8 @@ vlp_status vlp_run_facts_of(vlp_run_facts *out, const vlp_dataset *dataset, cons
 /* Makes the folder with config.ini, entities.tsv, relations.tsv. Refuses one that has a run in it. */
 vlp_status vlp_run_create(const char *folder, const vlp_settings *settings, const vlp_dataset *dataset,
                           const vlp_run_facts *facts);
+/* entities.tsv and relations.tsv: row number = id; name, then label where there is one. */
+vlp_status vlp_run_write_names(const char *folder, const vlp_dataset *dataset);
 bool vlp_run_exists(const char *folder);
 vlp_status vlp_run_settings(vlp_settings *out, const char *folder);
 

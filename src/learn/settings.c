@@ -26,6 +26,7 @@ static const char *const weights[] = {"uniform", "self-adversarial", "red", NULL
 static const char *const red_forms[] = {"published", "paper", NULL};
 static const char *const optimizers[] = {"adam", "lazy-adam", "adagrad", NULL};
 static const char *const schedules[] = {"constant", "step", "linear", "cosine", NULL};
+static const char *const trained[] = {"all", "head", NULL};
 /* A whole number may have choices too: words for 0 and what follows. */
 static const char *const all_candidates[] = {"all", NULL};
 
@@ -91,6 +92,8 @@ static const vlp_setting table[] = {
     WORDED(candidates, 0, INT32_MAX, all_candidates, "all", "vertical",
            "entities in the head's softmax: all, or so many sampled ones"),
 
+    CHOICE(trains, trained, "all", "training",
+           "what learns: all, or the vertical head alone over a base (--base)"),
     VALUE(steps, 1, 1e9, "10000", "training", "steps of the whole run"),
     VALUE(batch, 1, 1e6, "512", "training", "queries a step"),
     CHOICE(optimizer, optimizers, "adam", "training",
@@ -450,6 +453,10 @@ static vlp_status check_training(const vlp_settings *settings) {
     if (settings->warmup > settings->steps)
         return vlp_fail(VLP_ERROR_ARGUMENT, "warmup = %" PRId64 " is more than all of %" PRId64 " steps",
                         settings->warmup, settings->steps);
+    if (settings->trains == VLP_TRAINS_HEAD && (!settings->vertical || settings->vertical_gradient))
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "trains = head leaves the embeddings as they are: it needs vertical = on and "
+                        "vertical_gradient = off");
     if (settings->patience > 0 && settings->eval_every == 0)
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "patience counts evaluations, and eval_every = 0 makes none before the end; set "

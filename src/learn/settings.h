@@ -17,6 +17,8 @@ typedef enum vlp_red_form { VLP_RED_PUBLISHED = 0, VLP_RED_PAPER } vlp_red_form;
 typedef enum vlp_optimizer_kind { VLP_ADAM = 0, VLP_LAZY_ADAM, VLP_ADAGRAD } vlp_optimizer_kind;
 typedef enum vlp_schedule { VLP_CONSTANT = 0, VLP_STEP, VLP_LINEAR, VLP_COSINE } vlp_schedule;
 
+typedef enum vlp_trains { VLP_TRAINS_ALL = 0, VLP_TRAINS_HEAD } vlp_trains;
+
 typedef struct vlp_settings {
     /* the model */
     int32_t model;        /* vlp_model_kind */
@@ -45,6 +47,7 @@ typedef struct vlp_settings {
     bool vertical_gradient; /* let entities and relations feel L1 */
     int32_t candidates;     /* of L1's softmax, sampled; 0: all entities */
     /* training */
+    int32_t trains; /* vlp_trains */
     int64_t steps;
     int32_t batch;
     int32_t optimizer; /* vlp_optimizer_kind */

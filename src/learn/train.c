@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "learn/base.h"
 #include "learn/run.h"
 #include "learn/trainer.h"
 
@@ -63,6 +64,7 @@ static void say(const training *work, const char *format, ...) {
 
 static vlp_status apply_settings(vlp_settings *settings, const vlp_train_options *options) {
     vlp_settings_default(settings);
+    if (options->base) VLP_TRY(vlp_base_start(settings, options->base));
     if (options->recipe) VLP_TRY(vlp_recipe_read(settings, options->recipe));
     for (int32_t i = 0; i < options->setting_count; i++) {
         const char *text = options->settings[i], *equals = strchr(text, '=');
@@ -73,6 +75,7 @@ static vlp_status apply_settings(vlp_settings *settings, const vlp_train_options
         key[equals - text] = '\0';
         VLP_TRY(vlp_settings_set(settings, key, equals + 1, "--set"));
     }
+    if (options->base) VLP_TRY(vlp_base_settle(settings, options->base));
     return vlp_settings_check(settings);
 }
 
@@ -80,7 +83,7 @@ static vlp_status apply_settings(vlp_settings *settings, const vlp_train_options
 static vlp_status resume_settings(training *work, const vlp_train_options *options) {
     vlp_settings asked = work->settings, saved;
     VLP_TRY(vlp_run_settings(&saved, work->folder));
-    if (options->recipe || options->setting_count > 0) {
+    if (options->recipe || options->setting_count > 0 || options->base) {
         int32_t count;
         const vlp_setting *table = vlp_settings_table(&count);
         for (int32_t i = 0; i < count; i++) {
@@ -187,7 +190,8 @@ static vlp_status loop(training *work) {
     const vlp_settings *settings = &work->settings;
     bool done = work->progress.step >= settings->steps;
     while (!done) {
-        VLP_TRY(vlp_trainer_step(&work->loss, work->trainer, work->progress.step, false));
+        VLP_TRY(vlp_trainer_step(&work->loss, work->trainer, work->progress.step,
+                                 settings->trains == VLP_TRAINS_HEAD));
         int64_t step = ++work->progress.step;
         bool last = step == settings->steps, stop = false;
         vlp_progress(work->observer, "steps", step, settings->steps);
@@ -216,7 +220,7 @@ static vlp_status open_model(training *work, const char *device) {
 }
 
 /* Starts the run's folder, or takes up the state that was saved in it. */
-static vlp_status begin(training *work, bool resuming) {
+static vlp_status begin(training *work, bool resuming, const char *base) {
     bool found = false;
     if (resuming) {
         vlp_run_facts saved;
@@ -226,8 +230,6 @@ static vlp_status begin(training *work, bool resuming) {
             return vlp_fail(VLP_ERROR_FORMAT,
                             "%s was trained on another data set than %s: the names or triples differ",
                             work->folder, work->facts.data);
-    } else {
-        VLP_TRY(vlp_run_create(work->folder, &work->settings, work->dataset, &work->facts));
     }
     if (found) {
         VLP_TRY(vlp_run_load_metrics(&work->metrics, work->folder, work->progress.step));
@@ -237,7 +239,13 @@ static vlp_status begin(training *work, bool resuming) {
             (long long)work->settings.steps);
     } else {
         VLP_TRY(vlp_model_init(work->model, work->settings.seed, work->settings.init_scale));
+        if (work->settings.trains == VLP_TRAINS_HEAD && !base)
+            return vlp_fail(VLP_ERROR_ARGUMENT,
+                            "trains = head needs embeddings to stand on: name a run or a folder of "
+                            "arrays by --base");
+        if (base) VLP_TRY(vlp_base_load(work->model, work->dataset, base, work->observer));
     }
+    if (!resuming) VLP_TRY(vlp_run_create(work->folder, &work->settings, work->dataset, &work->facts));
     work->started_at = work->progress.step;
     return vlp_grow(&work->metrics, &work->metrics_capacity, work->metrics_size + 1, 1, "metrics");
 }
@@ -271,7 +279,7 @@ vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
     VLP_CHECK(vlp_run_facts_of(&work.facts, work.dataset, data));
     VLP_CHECK(open_model(&work, options.device));
     if (!work.settings.vertical) work.progress.mixture = (vlp_mixture){0, 1};
-    VLP_CHECK(begin(&work, resuming));
+    VLP_CHECK(begin(&work, resuming, options.base));
     work.metrics[work.metrics_size] = '\0';
     VLP_CHECK(
         vlp_trainer_new(&work.trainer, work.dataset, &work.settings, work.model, options.observer));

@@ -32,6 +32,10 @@ typedef struct vlp_model_row {
     void (*form)(vlp_form *form, const vlp_model_options *options);
 } vlp_model_row;
 
+/* The relation read backwards, where it follows from the relation itself: f_g(t, inverse, h) =
+ * f_g(h, relation, t). Rows of relation_width floats, apart from each other. */
+void vlp_model_inverse(float *out, const float *relation, const vlp_form *form);
+
 const vlp_model_row *vlp_model_row_of(int32_t kind);
 void vlp_model_form(vlp_form *form, const vlp_model_options *options);
 

@@ -1,0 +1,329 @@
+/* Embeddings for a head alone.
+ *
+ * A folder of arrays holds entities.npy and relations.npy as `vlp export` writes them (translations.npy
+ * beside them for transr). Rows belong to the names in entities.tsv and relations.tsv where these are in
+ * the folder, and are in the order of the data set's ids where they are not. Relations may come without
+ * their inverses: these follow from them, and the scores stay the same read backwards. */
+#include "learn/base.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "learn/run.h"
+#include "store/npy.h"
+
+/* ---- Settings ------------------------------------------------------------------------------------ */
+
+/* The settings that make a model what it is. */
+static bool shapes_model(const char *name) {
+    static const char *const names[] = {"model", "dim", "relation_dim", "norm", "margin"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+vlp_status vlp_base_start(vlp_settings *settings, const char *base) {
+    vlp_settings_default(settings);
+    if (vlp_run_exists(base))
+        VLP_TRY(vlp_run_settings(settings, base));
+    else
+        settings->dim = 0;
+    settings->vertical = true;
+    settings->vertical_gradient = false;
+    settings->trains = VLP_TRAINS_HEAD;
+    return VLP_OK;
+}
+
+static vlp_status open_array(vlp_array *out, const char *folder, const char *name) {
+    char *path = vlp_path_join(folder, name);
+    if (!path) return vlp_fail_memory("a file name");
+    vlp_status status = vlp_npy_read(out, path);
+    if (status == VLP_OK && out->dimensions < 2)
+        status =
+            vlp_fail(VLP_ERROR_FORMAT, "%s has %d dimensions; a table has two, or three of matrices",
+                     path, out->dimensions);
+    vlp_free(path);
+    return status;
+}
+
+/* Floats of a row. */
+static int64_t width_of(const vlp_array *array) {
+    int64_t width = 1;
+    for (int32_t i = 1; i < array->dimensions; i++) width *= array->shape[i];
+    return width;
+}
+
+static bool has_file(const char *folder, const char *name) {
+    char *path = vlp_path_join(folder, name);
+    bool there = path && vlp_path_exists(path);
+    vlp_free(path);
+    return there;
+}
+
+static vlp_status settle_array_sizes(vlp_settings *settings, const char *base) {
+    if (!has_file(base, "entities.npy"))
+        return vlp_fail(VLP_ERROR_IO,
+                        "%s is neither a run (no config.ini) nor a folder of arrays (no entities.npy)",
+                        base);
+    vlp_array array = {0};
+    VLP_TRY(open_array(&array, base, "entities.npy"));
+    int64_t width = width_of(&array), parts = vlp_model_row_of(settings->model)->complex_valued ? 2 : 1;
+    vlp_array_free(&array);
+    if (width % parts != 0 || width / parts > INT32_MAX)
+        return vlp_fail(VLP_ERROR_FORMAT,
+                        "%s/entities.npy has rows of %lld numbers; %s takes real parts, then imaginary "
+                        "parts, an even number",
+                        base, (long long)width, vlp_model_row_of(settings->model)->name);
+    if (settings->dim != 0 && settings->dim != width / parts)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%s/entities.npy has rows for dim = %lld, not %d", base,
+                        (long long)(width / parts), settings->dim);
+    settings->dim = (int32_t)(width / parts);
+    if (settings->model == VLP_MODEL_TRANSR && settings->relation_dim == 0) {
+        VLP_TRY(open_array(&array, base, "translations.npy"));
+        settings->relation_dim = (int32_t)width_of(&array);
+        vlp_array_free(&array);
+    }
+    return VLP_OK;
+}
+
+vlp_status vlp_base_settle(vlp_settings *settings, const char *base) {
+    if (settings->trains != VLP_TRAINS_HEAD || !settings->vertical)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "--base trains a head alone: trains = head and vertical = on are its settings");
+    if (!vlp_run_exists(base)) return settle_array_sizes(settings, base);
+    vlp_settings saved;
+    VLP_TRY(vlp_run_settings(&saved, base));
+    int32_t count;
+    const vlp_setting *table = vlp_settings_table(&count);
+    for (int32_t i = 0; i < count; i++) {
+        char left[64], right[64];
+        vlp_settings_get(left, settings, &table[i]);
+        vlp_settings_get(right, &saved, &table[i]);
+        if (shapes_model(table[i].name) && strcmp(left, right) != 0)
+            return vlp_fail(VLP_ERROR_ARGUMENT,
+                            "the base %s has %s = %s, not %s; leave it out, or train from the start",
+                            base, table[i].name, right, left);
+    }
+    return VLP_OK;
+}
+
+/* ---- A run --------------------------------------------------------------------------------------- */
+
+static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const char *base) {
+    vlp_model *other = NULL;
+    vlp_progress_state progress;
+    vlp_run_facts facts;
+    char checksum[33];
+    vlp_status status = VLP_OK;
+    VLP_CHECK(vlp_model_new(&other, model->backend, model->compute, &model->options, model->entities,
+                            model->relations, false, false));
+    VLP_CHECK(vlp_run_load_facts(&facts, base));
+    vlp_dataset_checksum(checksum, dataset);
+    if (strcmp(checksum, facts.checksum) != 0) {
+        status = vlp_fail(VLP_ERROR_FORMAT,
+                          "the base %s was trained on another data set than %s: the names or triples "
+                          "differ",
+                          base, dataset->folder);
+        goto out;
+    }
+    VLP_CHECK(vlp_run_load_model(other, &progress, &facts, base));
+    for (int id = VLP_TABLE_ENTITIES; id <= VLP_TABLE_RELATIONS; id++) {
+        float *loaded = other->tables[id].value;
+        other->tables[id].value = model->tables[id].value;
+        model->tables[id].value = loaded;
+    }
+out:
+    vlp_model_free(other);
+    return status;
+}
+
+/* ---- Arrays -------------------------------------------------------------------------------------- */
+
+/* rows[i]: the id that row i of an array belongs to, -1 for a name the data set does not have. */
+static vlp_status read_names(int32_t *rows, int64_t count, const vlp_dictionary *names,
+                             const char *folder, const char *file) {
+    char *path = vlp_path_join(folder, file);
+    if (!path) return vlp_fail_memory("a file name");
+    vlp_map map = {"", 0};
+    vlp_status status = VLP_OK;
+    VLP_CHECK(vlp_map_open(&map, path));
+    int64_t line = 0;
+    for (const char *at = map.data, *end = map.data + map.size; at < end; line++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *stop = newline ? newline : end;
+        const char *tab = memchr(at, '\t', (size_t)(stop - at));
+        size_t length = (size_t)((tab ? tab : stop) - at);
+        if (!tab && length > 0 && at[length - 1] == '\r') length--;
+        if (line < count) rows[line] = vlp_dictionary_find(names, at, length);
+        at = stop + 1;
+    }
+    if (line != count)
+        status = vlp_fail(VLP_ERROR_FORMAT, "%s has %lld lines, and the array beside it %lld rows", path,
+                          (long long)line, (long long)count);
+out:
+    vlp_map_close(&map);
+    vlp_free(path);
+    return status;
+}
+
+/* Which row of an array each id has: out[id], -1 for none. `what` is "entities" or "relations"; of the
+ * latter the rows of the inverses are not looked at. */
+static vlp_status match_rows(int64_t *out, const vlp_dataset *dataset, const char *folder,
+                             const char *what, int64_t rows) {
+    bool entities = strcmp(what, "entities") == 0;
+    const vlp_dictionary *names = entities ? dataset->entities : dataset->relations;
+    int32_t count = vlp_dictionary_size(names);
+    char file[32];
+    snprintf(file, sizeof file, "%s.tsv", what);
+    if (!has_file(folder, file)) {
+        if (rows != count)
+            return vlp_fail(
+                VLP_ERROR_FORMAT,
+                "%s/%s.npy has rows for %lld %s, and the data set has %d; put their names, a "
+                "line a row, into %s/%s",
+                folder, what, (long long)rows, what, count, folder, file);
+        for (int32_t i = 0; i < count; i++) out[i] = i;
+        return VLP_OK;
+    }
+    int32_t *ids = vlp_alloc((size_t)rows, sizeof *ids);
+    if (!ids) return vlp_fail_memory("names of rows");
+    vlp_status status = read_names(ids, rows, names, folder, file);
+    for (int32_t i = 0; i < count; i++) out[i] = -1;
+    for (int64_t row = 0; status == VLP_OK && row < rows; row++) {
+        if (ids[row] < 0) continue;
+        if (out[ids[row]] >= 0)
+            status = vlp_fail(VLP_ERROR_FORMAT, "%s/%s:%lld: '%s' has a row already, %lld", folder, file,
+                              (long long)row + 1, vlp_dictionary_name(names, ids[row]),
+                              (long long)out[ids[row]] + 1);
+        else
+            out[ids[row]] = row;
+    }
+    vlp_free(ids);
+    return status;
+}
+
+/* The error for an id that training needs and the arrays do not have. */
+static vlp_status fail_missing(const char *folder, const char *what, const char *name) {
+    return vlp_fail(VLP_ERROR_FORMAT, "%s/%s.tsv has no row for '%s', which is in train", folder, what,
+                    name);
+}
+
+static vlp_status check_finite(const float *values, int64_t count, const char *folder,
+                               const char *what) {
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return vlp_fail(VLP_ERROR_FORMAT, "%s/%s.npy has a number that is not finite", folder, what);
+    return VLP_OK;
+}
+
+static vlp_status load_entities(vlp_model *model, const vlp_dataset *dataset, const char *folder,
+                                const vlp_observer *observer) {
+    vlp_table *table = &model->tables[VLP_TABLE_ENTITIES];
+    vlp_array array = {0};
+    vlp_status status = VLP_OK;
+    int64_t *rows = vlp_alloc((size_t)table->rows, sizeof *rows);
+    float *values = vlp_alloc_zero((size_t)table->rows * (size_t)table->width, sizeof *values);
+    if (!rows || !values) {
+        status = vlp_fail_memory("entities");
+        goto out;
+    }
+    VLP_CHECK(open_array(&array, folder, "entities.npy"));
+    VLP_CHECK(check_finite(array.data, array.shape[0] * width_of(&array), folder, "entities"));
+    VLP_CHECK(match_rows(rows, dataset, folder, "entities", array.shape[0]));
+    int64_t without = 0;
+    for (int32_t id = 0; id < table->rows; id++) {
+        if (rows[id] < 0 && id < dataset->seen_entities) {
+            status = fail_missing(folder, "entities", vlp_dataset_entity_name(dataset, id));
+            goto out;
+        }
+        without += rows[id] < 0;
+        if (rows[id] >= 0)
+            memcpy(values + (int64_t)id * table->width, array.data + rows[id] * table->width,
+                   (size_t)table->width * sizeof *values);
+    }
+    if (without > 0)
+        vlp_log(observer, "%lld entities that are not in train have no row in %s: zeros stand for them",
+                (long long)without, folder);
+    model->backend->upload(model->compute, table->value, values,
+                           (size_t)table->rows * (size_t)table->width * sizeof *values);
+out:
+    vlp_array_free(&array);
+    vlp_free(rows);
+    vlp_free(values);
+    return status;
+}
+
+/* One relation's row as the model has it, from the arrays. */
+static void take_relation(float *out, const vlp_form *form, const float *row, const float *shift) {
+    int64_t matrix = (int64_t)form->query_width * form->entity_width;
+    if (form->transform == VLP_MATRIX_TRANSLATE) {
+        memcpy(out, row, (size_t)matrix * sizeof *out);
+        memcpy(out + matrix, shift, (size_t)form->query_width * sizeof *out);
+        return;
+    }
+    for (int32_t i = 0; i < form->relation_width; i++)
+        out[i] = form->transform == VLP_ROTATE ? row[i] / form->phase_scale : row[i];
+}
+
+static vlp_status load_relations(vlp_model *model, const vlp_dataset *dataset, const char *folder) {
+    const vlp_form *form = &model->form;
+    vlp_table *table = &model->tables[VLP_TABLE_RELATIONS];
+    int32_t relations = vlp_dataset_relation_count(dataset);
+    bool split = form->transform == VLP_MATRIX_TRANSLATE;
+    vlp_array array = {0}, shifts = {0};
+    vlp_status status = VLP_OK;
+    int64_t *rows = vlp_alloc((size_t)relations, sizeof *rows);
+    float *values = vlp_alloc_zero((size_t)table->rows * (size_t)table->width, sizeof *values);
+    if (!rows || !values) {
+        status = vlp_fail_memory("relations");
+        goto out;
+    }
+    VLP_CHECK(open_array(&array, folder, "relations.npy"));
+    if (split) VLP_CHECK(open_array(&shifts, folder, "translations.npy"));
+    int64_t width = table->width - (split ? form->query_width : 0), count = array.shape[0];
+    if (width_of(&array) != width ||
+        (split && (width_of(&shifts) != form->query_width || shifts.shape[0] != count))) {
+        status = vlp_fail(VLP_ERROR_FORMAT, "%s/relations.npy has rows of %lld numbers; %s takes %lld",
+                          folder, (long long)width_of(&array),
+                          vlp_model_row_of(model->options.kind)->name, (long long)width);
+        goto out;
+    }
+    VLP_CHECK(check_finite(array.data, count * width, folder, "relations"));
+    if (split) VLP_CHECK(check_finite(shifts.data, count * form->query_width, folder, "translations"));
+    /* With names, as many rows as names or twice as many; without, as many as relations or twice. */
+    bool inverses = count == 2 * (int64_t)relations;
+    int64_t named = inverses ? count / 2 : count;
+    VLP_CHECK(match_rows(rows, dataset, folder, "relations", named));
+    for (int32_t r = 0; r < relations; r++) {
+        float *forward = values + (int64_t)r * table->width;
+        float *backward = values + (int64_t)(r + relations) * table->width;
+        if (rows[r] < 0 && r < dataset->seen_relations) {
+            status = fail_missing(folder, "relations", vlp_dataset_relation_name(dataset, r));
+            goto out;
+        }
+        if (rows[r] < 0) continue;
+        take_relation(forward, form, array.data + rows[r] * width,
+                      split ? shifts.data + rows[r] * form->query_width : NULL);
+        if (inverses)
+            take_relation(backward, form, array.data + (rows[r] + named) * width,
+                          split ? shifts.data + (rows[r] + named) * form->query_width : NULL);
+        else
+            vlp_model_inverse(backward, forward, form);
+    }
+    model->backend->upload(model->compute, table->value, values,
+                           (size_t)table->rows * (size_t)table->width * sizeof *values);
+out:
+    vlp_array_free(&array);
+    vlp_array_free(&shifts);
+    vlp_free(rows);
+    vlp_free(values);
+    return status;
+}
+
+vlp_status vlp_base_load(vlp_model *model, const vlp_dataset *dataset, const char *base,
+                         const vlp_observer *observer) {
+    if (vlp_run_exists(base)) return load_run(model, dataset, base);
+    VLP_TRY(load_entities(model, dataset, base, observer));
+    return load_relations(model, dataset, base);
+}

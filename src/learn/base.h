@@ -1,0 +1,22 @@
+/* What a head is trained on when nothing else is: the embeddings of a finished run, or arrays that came
+ * from elsewhere. */
+#ifndef VLP_LEARN_BASE_H
+#define VLP_LEARN_BASE_H
+
+#include "graph/dataset.h"
+#include "learn/settings.h"
+#include "model/model.h"
+
+/* The settings to start from, before recipe and --set: those of a run; for a folder of arrays the
+ * defaults, with a dim of 0 that says none was asked for. */
+vlp_status vlp_base_start(vlp_settings *settings, const char *base);
+
+/* After recipe and --set: takes the sizes from the arrays, and refuses settings that speak of another
+ * model than the base's. */
+vlp_status vlp_base_settle(vlp_settings *settings, const char *base);
+
+/* Fills entities and relations of the model. */
+vlp_status vlp_base_load(vlp_model *model, const vlp_dataset *dataset, const char *base,
+                         const vlp_observer *observer);
+
+#endif

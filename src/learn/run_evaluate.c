@@ -1,0 +1,278 @@
+/* vlp_run_evaluate: ranks of a split, and every figure that follows from them. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "eval/baselines.h"
+#include "learn/run_inside.h"
+
+enum { MIXTURES = 3, BOOTSTRAP_ROUNDS = 1000 }; /* f, f_g, f_c */
+
+/* One evaluation at work. */
+typedef struct evaluating {
+    vlp_run *run;
+    vlp_evaluation_options options; /* the filter resolved */
+    uint8_t *only;                  /* (entities), or NULL */
+    vlp_evaluation *out;
+    vlp_ranking *ranking;
+} evaluating;
+
+static vlp_mixture chosen_mixture(const vlp_run *run) {
+    return run->settings.vertical ? run->progress.mixture : (vlp_mixture){0, 1};
+}
+
+/* Ranks by f, f_g and f_c; of another run than the one evaluated, by f alone. */
+static vlp_status rank(vlp_ranking **out, const evaluating *work, const vlp_run *run) {
+    bool own = run == work->run;
+    const vlp_mixture mixtures[MIXTURES] = {chosen_mixture(run), {0, 1}, {1, 0}};
+    vlp_ranking_options options = {.split = work->options.split,
+                                   .filter = work->options.filter,
+                                   .sides = work->options.sides,
+                                   .only = work->only,
+                                   .collect = own && work->only,
+                                   .mixtures = mixtures,
+                                   .mixture_count = !own                     ? 1
+                                                    : run->settings.vertical ? MIXTURES
+                                                                             : 2,
+                                   .references = run->settings.references,
+                                   .references_per_head = run->settings.references_per_head,
+                                   .threads = run->settings.threads,
+                                   .observer = work->options.observer};
+    return vlp_ranking_compute(out, run->model, run->dataset, &options);
+}
+
+/* Metrics of one side of those ranked. */
+static vlp_metrics side_metrics(const evaluating *work, bool tail, uint8_t *selected) {
+    const vlp_ranking *ranking = work->ranking;
+    int64_t triples = work->run->dataset->splits[work->options.split].count;
+    for (int64_t i = 0; i < ranking->queries; i++) selected[i] = (ranking->first + i < triples) == tail;
+    return vlp_metrics_compute(vlp_ranking_of(ranking, 0), ranking->queries, VLP_REALISTIC, selected);
+}
+
+/* The interval of an MRR, or of `second`'s gain over `first`. Of one side, a triple's one query stands
+ * for both of its halves. */
+static vlp_status interval(vlp_interval *out, const evaluating *work, const vlp_rank *first,
+                           const vlp_rank *second) {
+    const vlp_settings *settings = &work->run->settings;
+    int64_t queries = work->ranking->queries;
+    if (work->options.sides == VLP_BOTH_SIDES)
+        return vlp_metrics_bootstrap(out, first, second, queries, BOOTSTRAP_ROUNDS, settings->seed,
+                                     settings->threads);
+    vlp_rank *twice = vlp_alloc((size_t)queries * 4, sizeof *twice);
+    if (!twice) return vlp_fail_memory("an interval");
+    size_t bytes = (size_t)queries * sizeof *twice;
+    for (int half = 0; half < 2; half++) {
+        memcpy(twice + half * queries, first, bytes);
+        if (second) memcpy(twice + (2 + half) * queries, second, bytes);
+    }
+    vlp_status status =
+        vlp_metrics_bootstrap(out, twice, second ? twice + 2 * queries : NULL, 2 * queries,
+                              BOOTSTRAP_ROUNDS, settings->seed, settings->threads);
+    vlp_free(twice);
+    return status;
+}
+
+static vlp_status set_metrics(const evaluating *work) {
+    vlp_evaluation *out = work->out;
+    const vlp_ranking *ranking = work->ranking;
+    int64_t queries = ranking->queries;
+    const vlp_rank *ranks = vlp_ranking_of(ranking, 0);
+    uint8_t *selected = vlp_alloc((size_t)queries, 1);
+    if (!selected) return vlp_fail_memory("metrics");
+    out->queries = queries;
+    out->both = vlp_metrics_compute(ranks, queries, VLP_REALISTIC, NULL);
+    out->tail = side_metrics(work, true, selected);
+    out->head = side_metrics(work, false, selected);
+    vlp_free(selected);
+    out->optimistic = vlp_metrics_compute(ranks, queries, VLP_OPTIMISTIC, NULL);
+    out->pessimistic = vlp_metrics_compute(ranks, queries, VLP_PESSIMISTIC, NULL);
+    out->horizontal = vlp_metrics_compute(vlp_ranking_of(ranking, 1), queries, VLP_REALISTIC, NULL);
+    if (work->run->settings.vertical)
+        out->vertical = vlp_metrics_compute(vlp_ranking_of(ranking, 2), queries, VLP_REALISTIC, NULL);
+    out->auc_pr = NAN;
+    if (ranking->scores)
+        VLP_TRY(vlp_metrics_auc_pr(&out->auc_pr, ranking->scores, ranking->truths, ranking->pairs));
+    return interval(&out->interval, work, ranks, NULL);
+}
+
+static vlp_status set_baselines(const evaluating *work) {
+    const vlp_run *run = work->run;
+    vlp_evaluation *out = work->out;
+    vlp_split split = work->options.split;
+    vlp_filter *known = NULL;
+    vlp_status status = VLP_OK;
+    vlp_rank *ranks = vlp_alloc(2 * (size_t)run->dataset->splits[split].count, sizeof *ranks);
+    if (!ranks) return vlp_fail_memory("baselines");
+    const vlp_rank *asked = ranks + work->ranking->first;
+    VLP_CHECK(vlp_filter_new(&known, run->dataset, work->options.filter));
+    VLP_CHECK(vlp_baseline_frequency(ranks, run->dataset, split, known, work->only));
+    out->frequency = vlp_metrics_compute(asked, out->queries, VLP_REALISTIC, NULL);
+    int32_t references = run->settings.references > 0 ? run->settings.references : 8;
+    VLP_CHECK(vlp_baseline_vote(ranks, run->dataset, split, known, work->only, references,
+                                run->settings.references_per_head, run->settings.threads));
+    out->vote = vlp_metrics_compute(asked, out->queries, VLP_REALISTIC, NULL);
+out:
+    vlp_filter_free(known);
+    vlp_free(ranks);
+    return status;
+}
+
+static vlp_status set_groups(const evaluating *work) {
+    const vlp_run *run = work->run;
+    vlp_evaluation *out = work->out;
+    const vlp_rank *ranks = vlp_ranking_of(work->ranking, 0);
+    vlp_status status = VLP_OK;
+    vlp_query_kind *all =
+        vlp_alloc(2 * (size_t)run->dataset->splits[work->options.split].count, sizeof *all);
+    if (!all) return vlp_fail_memory("breakdowns");
+    const vlp_query_kind *kinds = all + work->ranking->first;
+    VLP_CHECK(vlp_query_kinds(all, run->dataset, out->split, run->settings.threads));
+    VLP_CHECK(vlp_groups_compute(&out->by_relation, ranks, kinds, out->queries, VLP_BY_RELATION));
+    VLP_CHECK(vlp_groups_compute(&out->by_side, ranks, kinds, out->queries, VLP_BY_SIDE));
+    VLP_CHECK(vlp_groups_compute(&out->by_mapping, ranks, kinds, out->queries, VLP_BY_MAPPING));
+    VLP_CHECK(vlp_groups_compute(&out->by_distance, ranks, kinds, out->queries, VLP_BY_DISTANCE));
+    VLP_CHECK(vlp_metrics_macro_mrr(&out->macro_mrr, ranks, kinds, out->queries));
+out:
+    vlp_free(all);
+    return status;
+}
+
+/* ---- The control --------------------------------------------------------------------------------- */
+
+enum { MOST_SETTINGS = 96, SETTING_TEXT = 128 };
+
+/* Trains the run's head anew, without references, into RUN/control; a finished one is used again. */
+static vlp_status train_control(const vlp_run *run, const char *folder, const vlp_observer *observer) {
+    vlp_settings settings = run->settings;
+    settings.references = 0;
+    settings.trains = VLP_TRAINS_HEAD;
+    int32_t count;
+    const vlp_setting *table = vlp_settings_table(&count);
+    assert(count <= MOST_SETTINGS);
+    char texts[MOST_SETTINGS][SETTING_TEXT];
+    const char *given[MOST_SETTINGS];
+    for (int32_t i = 0; i < count; i++) {
+        char value[64];
+        vlp_settings_get(value, &settings, &table[i]);
+        snprintf(texts[i], sizeof texts[i], "%s=%s", table[i].name, value);
+        given[i] = texts[i];
+    }
+    vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
+    options.settings = given;
+    options.setting_count = count;
+    options.device = run->backend->name;
+    options.base = run->folder;
+    options.resume = true;
+    options.observer = observer;
+    vlp_log(observer, "control: the same head without references, over the same embeddings");
+    return vlp_train(NULL, run->dataset->folder, folder, &options);
+}
+
+/* A control that was trained before the run went on is one of other embeddings. */
+static vlp_status check_control(const vlp_run *run, const vlp_run *control) {
+    const vlp_table *mine = &run->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *other = &control->model->tables[VLP_TABLE_ENTITIES];
+    size_t bytes = (size_t)mine->rows * (size_t)mine->width * sizeof(float);
+    float *left = vlp_alloc(bytes, 1), *right = vlp_alloc(bytes, 1);
+    vlp_status status = left && right ? VLP_OK : vlp_fail_memory("a control");
+    if (status == VLP_OK) {
+        run->backend->download(run->compute, left, mine->value, bytes);
+        control->backend->download(control->compute, right, other->value, bytes);
+        if (memcmp(left, right, bytes) != 0)
+            status = vlp_fail(VLP_ERROR_FORMAT,
+                              "%s was trained over other embeddings than %s has now; remove it, and it "
+                              "is trained anew",
+                              control->folder, run->folder);
+    }
+    vlp_free(left);
+    vlp_free(right);
+    return status;
+}
+
+static vlp_status set_control(const evaluating *work) {
+    const vlp_run *run = work->run;
+    vlp_run *control = NULL;
+    vlp_ranking *ranking = NULL;
+    vlp_status status = VLP_OK;
+    if (!run->settings.vertical || run->settings.vertical_gradient)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "a control is for runs with a head whose loss the embeddings do not feel; %s %s",
+                        run->folder, run->settings.vertical ? "has vertical_gradient = on" : "has none");
+    char *folder = vlp_path_join(run->folder, "control");
+    if (!folder) return vlp_fail_memory("a file name");
+    vlp_run_options opening = VLP_RUN_OPTIONS_INIT;
+    opening.data = run->dataset->folder;
+    opening.device = run->backend->name;
+    opening.threads = run->settings.threads;
+    VLP_CHECK(train_control(run, folder, work->options.observer));
+    VLP_CHECK(vlp_run_open(&control, folder, &opening));
+    VLP_CHECK(check_control(run, control));
+    VLP_CHECK(rank(&ranking, work, control));
+    const vlp_rank *other = vlp_ranking_of(ranking, 0);
+    work->out->control = vlp_metrics_compute(other, ranking->queries, VLP_REALISTIC, NULL);
+    VLP_CHECK(interval(&work->out->control_gain, work, other, vlp_ranking_of(work->ranking, 0)));
+out:
+    vlp_ranking_free(ranking);
+    vlp_run_free(control);
+    vlp_free(folder);
+    return status;
+}
+
+/* ---- All of it ----------------------------------------------------------------------------------- */
+
+static vlp_status set_candidates(evaluating *work) {
+    int32_t entities = vlp_dataset_entity_count(work->run->dataset);
+    work->only = vlp_alloc_zero((size_t)entities, 1);
+    if (!work->only) return vlp_fail_memory("candidates");
+    for (int64_t i = 0; i < work->options.candidate_count; i++) {
+        int32_t entity = work->options.candidates[i];
+        if (entity < 0 || entity >= entities)
+            return vlp_fail(VLP_ERROR_ARGUMENT, "candidate %d is none of the %d entities", entity,
+                            entities);
+        work->only[entity] = 1;
+    }
+    return VLP_OK;
+}
+
+vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run, const vlp_evaluation_options *given) {
+    *out = NULL;
+    evaluating work = {.run = run, .options = VLP_EVALUATION_OPTIONS_INIT};
+    if (given) work.options = *given;
+    vlp_split split = work.options.split;
+    if (run->dataset->splits[split].count == 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "the data set has no %s to evaluate",
+                        vlp_split_names[split]);
+    if (!work.options.filter) work.options.filter = 1u << VLP_TRAIN | 1u << VLP_VALID | 1u << split;
+    vlp_mixture chosen = chosen_mixture(run);
+    vlp_status status = VLP_OK;
+    work.out = vlp_alloc_zero(1, sizeof *work.out);
+    if (!work.out) return vlp_fail_memory("an evaluation");
+    work.out->split = split;
+    work.out->sides = work.options.sides;
+    work.out->lambda = (double)chosen.horizontal;
+    work.out->horizontal_only = chosen.vertical == 0;
+    if (work.options.candidates) VLP_CHECK(set_candidates(&work));
+    VLP_CHECK(rank(&work.ranking, &work, run));
+    VLP_CHECK(set_metrics(&work));
+    VLP_CHECK(set_baselines(&work));
+    VLP_CHECK(set_groups(&work));
+    if (work.options.control) VLP_CHECK(set_control(&work));
+out:
+    vlp_ranking_free(work.ranking);
+    vlp_free(work.only);
+    if (status != VLP_OK) {
+        vlp_evaluation_free(work.out);
+        return status;
+    }
+    *out = work.out;
+    return VLP_OK;
+}
+
+void vlp_evaluation_free(vlp_evaluation *evaluation) {
+    if (!evaluation) return;
+    vlp_groups_free(&evaluation->by_relation);
+    vlp_groups_free(&evaluation->by_side);
+    vlp_groups_free(&evaluation->by_mapping);
+    vlp_groups_free(&evaluation->by_distance);
+    vlp_free(evaluation);
+}

@@ -1,0 +1,255 @@
+/* Heads on their own: over a finished run, over its exported arrays, over arrays that name their rows
+ * in another order, and over arrays without inverse relations. */
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/model.h"
+#include "store/npy.h"
+#include "store/safetensors.h"
+
+static void must(vlp_status status) {
+    if (status != VLP_OK) fail_msg("%s", vlp_error_message());
+}
+
+static const char *family(const char *folder) {
+    static char path[96];
+    snprintf(path, sizeof path, "%s/people", folder);
+    vlp_family_options options = VLP_FAMILY_OPTIONS_INIT;
+    options.families = 4;
+    options.generations = 3;
+    must(vlp_family_generate(NULL, path, &options));
+    return path;
+}
+
+/* Trains; `more` are further settings, ended by NULL. */
+static vlp_status train(const char *data, const char *run, const char *base, bool resume,
+                        const char *const *more) {
+    const char *settings[16] = {"steps=20",  "batch=32",      "negatives=8", "eval_every=10",
+                                "threads=2", "save_every=10", "rate=0.01"};
+    int32_t count = 7;
+    for (; more && *more; more++) settings[count++] = *more;
+    vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
+    options.settings = settings;
+    options.setting_count = count;
+    options.base = base;
+    options.resume = resume;
+    return vlp_train(NULL, data, run, &options);
+}
+
+/* Whether a tensor of two runs has the same bytes. */
+static bool same_tensor(const char *left, const char *right, const char *name) {
+    vlp_safetensors *files[2] = {NULL, NULL};
+    const vlp_tensor *tensors[2];
+    must(vlp_safetensors_open(&files[0], support_path(left, "model.safetensors"), true));
+    must(vlp_safetensors_open(&files[1], support_path(right, "model.safetensors"), true));
+    for (int i = 0; i < 2; i++) {
+        tensors[i] = vlp_safetensors_find(files[i], name);
+        assert_non_null(tensors[i]);
+    }
+    size_t bytes = (size_t)(tensors[0]->shape[0] * tensors[0]->shape[1]) * sizeof(float);
+    bool same = memcmp(tensors[0]->data, tensors[1]->data, bytes) == 0;
+    vlp_safetensors_free(files[0]);
+    vlp_safetensors_free(files[1]);
+    return same;
+}
+
+static void export_run(const char *run, const char *folder) {
+    vlp_run *opened = NULL;
+    must(vlp_run_open(&opened, run, NULL));
+    must(vlp_run_export(opened, folder));
+    vlp_run_free(opened);
+}
+
+static vlp_metrics horizontal_of(const char *run) {
+    vlp_run *opened = NULL;
+    vlp_evaluation *evaluation = NULL;
+    must(vlp_run_open(&opened, run, NULL));
+    must(vlp_run_evaluate(&evaluation, opened, NULL));
+    vlp_metrics found = evaluation->horizontal;
+    vlp_evaluation_free(evaluation);
+    vlp_run_free(opened);
+    return found;
+}
+
+/* Turns the order of an export's rows around, names and numbers alike, with a row of a stranger in
+ * front. */
+static void turn_around(const char *folder, const char *what, bool twice) {
+    char file[32];
+    char *names[512], text[1 << 16];
+    snprintf(file, sizeof file, "%s.tsv", what);
+    FILE *in = fopen(support_path(folder, file), "r");
+    assert_non_null(in);
+    size_t size = fread(text, 1, sizeof text - 1, in);
+    fclose(in);
+    text[size] = '\0';
+    int64_t count = 0;
+    for (char *at = strtok(text, "\n"); at; at = strtok(NULL, "\n")) names[count++] = at;
+    FILE *out = fopen(support_path(folder, file), "w");
+    assert_non_null(out);
+    for (int64_t i = count - 1; i >= 0; i--) fprintf(out, "%s\n", names[i]);
+    fclose(out);
+
+    snprintf(file, sizeof file, "%s.npy", what);
+    vlp_array array = {0};
+    must(vlp_npy_read(&array, support_path(folder, file)));
+    int64_t width = array.shape[1], parts = twice ? 2 : 1;
+    assert_int_equal(array.shape[0], parts * count);
+    float *turned = vlp_alloc((size_t)(array.shape[0] * width), sizeof *turned);
+    for (int64_t p = 0; p < parts; p++)
+        for (int64_t i = 0; i < count; i++)
+            memcpy(turned + (p * count + i) * width, array.data + (p * count + count - 1 - i) * width,
+                   (size_t)width * sizeof *turned);
+    vlp_tensor tensor = {what, VLP_F32, 2, {array.shape[0], width, 0, 0}, turned};
+    must(vlp_npy_write(support_path(folder, file), &tensor));
+    vlp_free(turned);
+    vlp_array_free(&array);
+}
+
+/* A head over a run, over its arrays, and over the arrays in another order: the same bits, and the
+ * embeddings as they were. */
+static void base_by_any_way(void **state) {
+    (void)state;
+    static const char *const models[] = {"model=rescal",  "model=transe",   "model=transr",
+                                         "model=complex", "model=distmult", "model=rotate"};
+    const char *folder = support_folder();
+    char data[96];
+    snprintf(data, sizeof data, "%s", family(folder));
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        char run[96], arrays[96], heads[3][96];
+        const char *plain[] = {models[m], "dim=6", "vertical=off", NULL};
+        const char *head[] = {models[m], "references=3", NULL};
+        snprintf(run, sizeof run, "%s/%zu", folder, m);
+        snprintf(arrays, sizeof arrays, "%s/%zu-npy", folder, m);
+        for (int i = 0; i < 3; i++) snprintf(heads[i], sizeof heads[i], "%s/%zu-%d", folder, m, i);
+        must(train(data, run, NULL, false, plain));
+        must(train(data, heads[0], run, false, head));
+        export_run(run, arrays);
+        must(train(data, heads[1], arrays, false, head));
+        turn_around(arrays, "entities", false);
+        turn_around(arrays, "relations", true);
+        if (m != 2) /* transr's rows lie in two files */
+            must(train(data, heads[2], arrays, false, head));
+        for (int i = 0; i < (m == 2 ? 2 : 3); i++) {
+            assert_true(same_tensor(run, heads[i], "entities"));
+            if (m == 5) continue; /* phases to radians and back are rounded */
+            assert_true(same_tensor(run, heads[i], "relations"));
+            assert_true(same_tensor(heads[0], heads[i], "aggregator_output"));
+        }
+        vlp_metrics before = horizontal_of(run), after = horizontal_of(heads[1]);
+        assert_true(fabs(before.mrr - after.mrr) < 1e-6);
+    }
+    support_remove(folder);
+}
+
+/* Relations without their inverses: each follows, and its score read backwards is the same. */
+static void inverses_follow(void **state) {
+    (void)state;
+    for (int32_t kind = 0; kind < VLP_MODELS; kind++)
+        for (int32_t norm = 0; norm < 2; norm++) {
+            const vlp_backend *backend;
+            vlp_compute *compute = NULL;
+            vlp_model *model = NULL;
+            vlp_model_options options = {kind, 5, kind == VLP_MODEL_TRANSR ? 3 : 0, norm, 4};
+            must(vlp_backend_find(&backend, "cpu"));
+            must(backend->open(&compute, 1));
+            must(vlp_model_new(&model, backend, compute, &options, 7, 2, false, false));
+            must(vlp_model_init(model, 3, 0.5));
+            float *rows = model->tables[VLP_TABLE_RELATIONS].value;
+            vlp_model_inverse(rows + model->form.relation_width, rows, &model->form);
+            float q[32], scores[2][7];
+            for (int32_t h = 0; h < 7; h++)
+                for (int32_t t = 0; t < 7; t++) {
+                    for (int32_t side = 0; side < 2; side++) {
+                        int32_t ends[2] = {side ? t : h, side ? h : t};
+                        const float *entities = model->tables[VLP_TABLE_ENTITIES].value;
+                        backend->query(compute, &model->form, q,
+                                       entities + (int64_t)ends[0] * model->form.entity_width, &side,
+                                       rows, 1, false);
+                        must(backend->all_scores(compute, &model->form, scores[side], q, &side, rows,
+                                                 entities, 7, 1));
+                        scores[side][0] = scores[side][ends[1]];
+                    }
+                    assert_true(fabsf(scores[0][0] - scores[1][0]) < 1e-4f);
+                }
+            vlp_model_free(model);
+            backend->close(compute);
+        }
+}
+
+static void expect_failure(vlp_status status, const char *part) {
+    assert_int_not_equal(status, VLP_OK);
+    if (!strstr(vlp_error_message(), part)) fail_msg("'%s' lacks '%s'", vlp_error_message(), part);
+}
+
+static void refuses(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    char data[96], run[96], arrays[96], other[96];
+    snprintf(data, sizeof data, "%s", family(folder));
+    snprintf(run, sizeof run, "%s/run", folder);
+    snprintf(arrays, sizeof arrays, "%s/npy", folder);
+    snprintf(other, sizeof other, "%s/other", folder);
+    const char *plain[] = {"model=complex", "dim=6", "vertical=off", NULL};
+    must(train(data, run, NULL, false, plain));
+    export_run(run, arrays);
+    const char *wide[] = {"dim=7", NULL}, *another[] = {"model=distmult", "dim=6", NULL};
+    const char *off[] = {"vertical=off", NULL}, *alone[] = {"trains=head", NULL};
+    expect_failure(train(data, other, run, false, wide), "has dim = 6, not 7");
+    expect_failure(train(data, other, run, false, another), "has model = complex, not distmult");
+    expect_failure(train(data, other, run, false, off), "trains a head alone");
+    expect_failure(train(data, other, NULL, false, alone), "name a run or a folder of arrays by --base");
+    expect_failure(train(data, other, folder, false, NULL), "is neither a run");
+    const char *narrow[] = {"model=complex", "dim=5", NULL};
+    expect_failure(train(data, other, arrays, false, narrow), "has rows for dim = 6, not 5");
+    /* A name too many, and a name that is missing. */
+    const char *complex_model[] = {"model=complex", NULL};
+    FILE *names = fopen(support_path(arrays, "relations.tsv"), "a");
+    fprintf(names, "stranger\n");
+    fclose(names);
+    expect_failure(train(data, other, arrays, false, complex_model), "lines, and the array beside it");
+    names = fopen(support_path(arrays, "relations.tsv"), "w");
+    vlp_run *opened = NULL;
+    must(vlp_run_open(&opened, run, NULL));
+    int32_t relations = vlp_dataset_relation_count(vlp_run_dataset(opened));
+    vlp_run_free(opened);
+    for (int32_t i = 0; i < relations; i++) fprintf(names, "stranger_%d\n", i);
+    fclose(names);
+    expect_failure(train(data, other, arrays, false, complex_model), "has no row for");
+    support_remove(folder);
+}
+
+/* A head's run goes on without its base. */
+static void resumes(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    char data[96], run[96], whole[96], parts[96];
+    snprintf(data, sizeof data, "%s", family(folder));
+    snprintf(run, sizeof run, "%s/run", folder);
+    snprintf(whole, sizeof whole, "%s/whole", folder);
+    snprintf(parts, sizeof parts, "%s/parts", folder);
+    const char *plain[] = {"model=complex", "dim=6", "vertical=off", NULL};
+    const char *head[] = {"references=3", NULL};
+    must(train(data, run, NULL, false, plain));
+    must(train(data, whole, run, false, head));
+    must(train(data, parts, run, false, head));
+    /* Back to the state before the last: step 10 of 20. */
+    assert_int_equal(rename(support_path(parts, "state.previous.safetensors"),
+                            support_path(parts, "state.safetensors")),
+                     0);
+    vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
+    options.resume = true;
+    must(vlp_train(NULL, data, parts, &options));
+    assert_true(same_tensor(whole, parts, "aggregator_output"));
+    assert_true(same_tensor(run, parts, "entities"));
+    support_remove(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(base_by_any_way),
+                                       cmocka_unit_test(inverses_follow), cmocka_unit_test(refuses),
+                                       cmocka_unit_test(resumes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
