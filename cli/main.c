@@ -13,6 +13,7 @@ static const cli_command commands[] = {
     {"train", "DIR -o RUN [--recipe FILE] [--set KEY=VALUE]...", "Learn from a data set", cmd_train},
     {"eval", "RUN [--split valid|test] [--by LIST]", "Rank the answers of a split", cmd_eval},
     {"export", "RUN --npy DIR", "Write a run's numbers as numpy arrays", cmd_export},
+    {"report", "RUN... -o FILE.html", "Write a page about one run, or several side by side", cmd_report},
     {0}};
 
 int main(int argc, char **argv) {
