@@ -8,6 +8,9 @@ int cmd_train(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_predict(int argc, char **argv);
+int cmd_score(int argc, char **argv);
+int cmd_mine(int argc, char **argv);
 
 /* Parts of `vlp data`. */
 int cmd_data_stats(int argc, char **argv);

@@ -12,6 +12,10 @@ static const cli_command commands[] = {
      "The known triples a prediction would lean on", cmd_refs},
     {"train", "DIR -o RUN [--recipe FILE] [--set KEY=VALUE]...", "Learn from a data set", cmd_train},
     {"eval", "RUN [--split valid|test] [--by LIST]", "Rank the answers of a split", cmd_eval},
+    {"predict", "RUN HEAD RELATION '?' | RUN '?' RELATION TAIL | RUN --queries FILE",
+     "The best answers, and what they were copied from", cmd_predict},
+    {"score", "RUN FILE", "Scores and probabilities of triples", cmd_score},
+    {"mine", "RUN [-k K] [--relation NAME]", "The likeliest missing triples of the graph", cmd_mine},
     {"export", "RUN --npy DIR", "Write a run's numbers as numpy arrays", cmd_export},
     {"report", "RUN... -o FILE.html", "Write a page about one run, or several side by side", cmd_report},
     {0}};

@@ -631,7 +631,7 @@ typedef struct vlp_mine_options {
     int32_t relation;  /* only this one; -1: all */
     double prior;      /* as for scores; probabilities only, the order stays */
     const char *state; /* a file that holds how far it is: written now and then, removed at the end;
-                          NULL: none */
+                          NULL: none. One that is there already is refused without `resume` */
     bool resume;       /* go on from `state`, where it is there */
     const vlp_observer *observer;
 } vlp_mine_options;
@@ -648,8 +648,8 @@ typedef struct vlp_mining {
     int64_t count;
     int64_t queries;          /* asked, both ways */
     int64_t possible_queries; /* of these relations and all entities */
-    int64_t candidates;       /* proposed by the questions and scored */
-    int64_t possible_triples; /* unknown triples of these relations */
+    int64_t candidates;       /* scored; a triple that both ways propose counts twice */
+    int64_t possible_triples; /* of these relations, |E|^2 each, the known ones among them */
 } vlp_mining;
 /* When the observer asks to stop, the state is saved and VLP_ERROR_STOPPED returned. */
 VLP_API vlp_status vlp_run_mine(vlp_mining **out, vlp_run *run, const vlp_mine_options *options);

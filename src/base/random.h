@@ -19,6 +19,7 @@ enum vlp_stream {
     VLP_STREAM_HEAD = 7,
     VLP_STREAM_CANDIDATES = 8, /* of a sampled softmax */
     VLP_STREAM_BOOTSTRAP = 20,
+    VLP_STREAM_CALIBRATION = 21,
     VLP_STREAM_TEST = 1000
 };
 

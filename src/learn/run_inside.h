@@ -29,6 +29,10 @@ struct vlp_run {
     vlp_filter *known; /* of the splits in known_splits, and of the live graph */
     unsigned known_splits;
     vlp_live_graph *live; /* NULL: train */
+    char fingerprint[33]; /* "" until it was asked for */
+    vlp_calibration calibration;
+    int32_t calibrated; /* with so many exchanges, 0: not yet */
+    uint64_t calibration_seed;
 };
 
 /* Lets go of what predicting keeps, the live graph included. */

@@ -1,0 +1,239 @@
+/* vlp mine: the likeliest missing triples. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "predicting.h"
+
+enum { KEY_COUNT = 'k', KEY_OUTPUT = 'o', KEY_PER_QUERY = 1, KEY_RELATION, KEY_RESUME };
+
+typedef struct chosen_options {
+    predicting common;
+    vlp_mine_options mine;
+    const char *relation, *output;
+} chosen_options;
+
+static const struct argp_option options[] = {
+    {NULL, KEY_COUNT, "K", 0, "Triples to find (100)", 0},
+    {"relation", KEY_RELATION, "NAME", 0, "Of this relation only", 0},
+    {"per-query", KEY_PER_QUERY, "N", 0, "Candidates a question proposes (10)", 0},
+    OPTION_EXPLAIN,
+    OPTION_PRIOR,
+    {"output", KEY_OUTPUT, "FILE", 0,
+     "Write the result here when it is whole; FILE.state keeps how far it is until then", 0},
+    {"resume", KEY_RESUME, NULL, 0, "Go on with what was interrupted", 0},
+    OPTION_GRAPH,
+    OPTION_DATA,
+    OPTION_DEVICE,
+    {0}};
+
+static error_t parse(int key, char *value, struct argp_state *state, void *own) {
+    chosen_options *chosen = own;
+    switch (key) {
+    case KEY_COUNT:
+        chosen->mine.count = (int32_t)cli_integer(state, "-k", value, 1, 100000000);
+        return 0;
+    case KEY_PER_QUERY:
+        chosen->mine.per_query = (int32_t)cli_integer(state, "--per-query", value, 1, 1000);
+        return 0;
+    case KEY_RELATION:
+        chosen->relation = value;
+        return 0;
+    case KEY_OUTPUT:
+        chosen->output = value;
+        return 0;
+    case KEY_RESUME:
+        chosen->mine.resume = true;
+        return 0;
+    default:
+        return predicting_parse(key, value, state, &chosen->common);
+    }
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------- */
+
+/* The explanation of a mined triple: of its tail as the answer of (head, relation, ?). */
+static vlp_status explain(vlp_predictions **out, vlp_run *run, const vlp_mined *item,
+                          const vlp_observer *observer) {
+    vlp_predict_options explaining = VLP_PREDICT_OPTIONS_INIT;
+    explaining.observer = observer;
+    vlp_query query = {item->triple.head, item->triple.relation, -1};
+    return vlp_run_explain(out, run, &query, &item->triple.tail, 1, &explaining);
+}
+
+static void item_json(json_out *json, const vlp_dataset *data, const vlp_mined *item,
+                      const vlp_answers *answers) {
+    json_object(json, NULL);
+    json_string(json, "head", vlp_dataset_entity_name(data, item->triple.head));
+    json_string(json, "relation", vlp_dataset_relation_name(data, item->triple.relation));
+    json_string(json, "tail", vlp_dataset_entity_name(data, item->triple.tail));
+    json_number(json, "score", item->score);
+    json_number(json, "horizontal", item->horizontal);
+    json_number(json, "vertical", item->vertical);
+    json_number(json, "probability", item->probability);
+    if (answers) predicting_references_json(json, data, answers, &answers->predictions[0]);
+    json_end_object(json);
+}
+
+static void item_text(FILE *stream, const vlp_dataset *data, const vlp_mined *item, bool names) {
+    vlp_triple triple = item->triple;
+    if (names)
+        fprintf(stream, "%s\t%s\t%s\t", vlp_dataset_entity_name(data, triple.head),
+                vlp_dataset_relation_name(data, triple.relation),
+                vlp_dataset_entity_name(data, triple.tail));
+    if (isnan(item->probability))
+        fprintf(stream, names ? "-\t" : "     -  ");
+    else
+        fprintf(stream, names ? "%.6g\t" : "%6.4f  ", item->probability);
+    fprintf(stream, names ? "%.6g\n" : "%8.4f  ", item->score);
+    if (!names)
+        fprintf(stream, "%s  %s  %s\n", predicting_readable(data, triple.head),
+                vlp_dataset_relation_name(data, triple.relation),
+                predicting_readable(data, triple.tail));
+}
+
+/* What was asked and what was not. */
+static void print_coverage(const vlp_mining *mining) {
+    printf("# asked %s of %s questions there are (entities that stand in that place of the relation);\n",
+           cli_count(mining->queries), cli_count(mining->possible_queries));
+    printf("# scored %s both ways, of %s triples there could be\n",
+           cli_things(mining->candidates, "candidate"), cli_count(mining->possible_triples));
+}
+
+static int print_text(vlp_run *run, const vlp_mining *mining, const chosen_options *chosen) {
+    const vlp_dataset *data = vlp_run_dataset(run);
+    vlp_run_info info;
+    vlp_run_describe(&info, run);
+    print_coverage(mining);
+    const char *why = chosen->common.explain ? predicting_no_copy(&info) : NULL;
+    if (why) printf("# %s\n", why);
+    printf("# %s; columns: probability, f, triple\n", predicting_formula(&info));
+    for (int64_t i = 0; i < mining->count; i++) {
+        item_text(stdout, data, &mining->items[i], false);
+        if (!chosen->common.explain) continue;
+        vlp_predictions *predictions = NULL;
+        if (explain(&predictions, run, &mining->items[i], chosen->mine.observer) != VLP_OK)
+            return cli_fail();
+        const vlp_answers *answers = vlp_predictions_get(predictions, 0);
+        predicting_references_text(data, answers, &answers->predictions[0], info.copies);
+        vlp_predictions_free(predictions);
+    }
+    return cli_finish();
+}
+
+static int print_json(vlp_run *run, const vlp_mining *mining, const chosen_options *chosen) {
+    const vlp_dataset *data = vlp_run_dataset(run);
+    json_out out = json_start(stdout), *json = &out;
+    vlp_status status = VLP_OK;
+    json_object(json, NULL);
+    json_integer(json, "queries", mining->queries);
+    json_integer(json, "possible_queries", mining->possible_queries);
+    json_integer(json, "candidates", mining->candidates);
+    json_integer(json, "possible_triples", mining->possible_triples);
+    json_array(json, "triples");
+    for (int64_t i = 0; status == VLP_OK && i < mining->count; i++) {
+        vlp_predictions *predictions = NULL;
+        if (chosen->common.explain)
+            status = explain(&predictions, run, &mining->items[i], chosen->mine.observer);
+        if (status == VLP_OK)
+            item_json(json, data, &mining->items[i],
+                      predictions ? vlp_predictions_get(predictions, 0) : NULL);
+        vlp_predictions_free(predictions);
+    }
+    json_end_array(json);
+    json_end_object(json);
+    putchar('\n');
+    return status == VLP_OK ? cli_finish() : cli_fail();
+}
+
+/* FILE with something behind it, to be freed. */
+static char *beside(const char *path, const char *suffix) {
+    size_t size = strlen(path) + strlen(suffix) + 1;
+    char *name = malloc(size);
+    if (name) snprintf(name, size, "%s%s", path, suffix);
+    return name;
+}
+
+static int fail_file(const char *verb, const char *path) {
+    fprintf(stderr, "vlp: cannot %s %s: %s\n", verb, path, strerror(errno));
+    return EXIT_FAILED;
+}
+
+/* A table of names, written beside and renamed. */
+static int write_file(const char *path, const vlp_dataset *data, const vlp_mining *mining) {
+    char *part = beside(path, ".part");
+    if (!part) return fail_file("write", path);
+    int code = EXIT_DONE;
+    FILE *file = fopen(part, "w");
+    if (!file) {
+        code = fail_file("write", part);
+    } else {
+        for (int64_t i = 0; i < mining->count; i++) item_text(file, data, &mining->items[i], true);
+        bool written = fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
+        written = fclose(file) == 0 && written;
+        if (!written || rename(part, path) != 0) {
+            code = fail_file("write", path);
+            unlink(part);
+        }
+    }
+    free(part);
+    return code;
+}
+
+static int mine(vlp_run *run, chosen_options *chosen, bool json) {
+    vlp_mining *mining = NULL;
+    char *state = NULL;
+    int code = EXIT_DONE;
+    if (chosen->output && !(state = beside(chosen->output, ".state"))) return fail_file("keep", "state");
+    chosen->mine.state = state;
+    chosen->mine.prior = chosen->common.prior;
+    chosen->mine.observer = chosen->common.run.observer;
+    if ((chosen->relation && vlp_dataset_find_relation(&chosen->mine.relation, vlp_run_dataset(run),
+                                                       chosen->relation) != VLP_OK) ||
+        vlp_run_mine(&mining, run, &chosen->mine) != VLP_OK) {
+        code = cli_fail();
+    } else {
+        cli_observer_end();
+        if (chosen->output) code = write_file(chosen->output, vlp_run_dataset(run), mining);
+        if (code == EXIT_DONE)
+            code = json ? print_json(run, mining, chosen) : print_text(run, mining, chosen);
+    }
+    vlp_mining_free(mining);
+    free(state);
+    return code;
+}
+
+int cmd_mine(int argc, char **argv) {
+    static const cli_syntax syntax = {
+        "vlp mine",
+        "RUN",
+        "The likeliest triples that are not known, of one relation or of all.\v"
+        "Each relation is asked, both ways, about the entities that stand in its place in the graph; "
+        "the "
+        "best answers of each question that are not known are scored both ways. Probabilities are as "
+        "`vlp score` has them: these triples are the best of very many, so a --prior well below one "
+        "half "
+        "is nearer to the truth.",
+        options,
+        parse,
+        1,
+        1};
+    chosen_options chosen = {PREDICTING_INIT, VLP_MINE_OPTIONS_INIT, NULL, NULL};
+    cli_line line = {.own = &chosen};
+    cli_parse(&line, &syntax, argc, argv);
+    if (chosen.mine.resume && !chosen.output) {
+        fprintf(stderr, "vlp mine: --resume goes on with what -o FILE names; it is needed\n");
+        return EXIT_USAGE;
+    }
+    vlp_run *run = NULL;
+    int code;
+    if (predicting_open(&run, line.arguments[0], &chosen.common, &line.common) != VLP_OK)
+        code = cli_fail();
+    else
+        code = mine(run, &chosen, line.common.json);
+    vlp_run_free(run);
+    return code;
+}

@@ -1,0 +1,306 @@
+/* vlp predict: the best answers of a question, or of a file of them. */
+#include <string.h>
+
+#include "commands.h"
+#include "predicting.h"
+
+enum { KEY_COUNT = 'k', KEY_KNOWN = 1, KEY_QUERIES, KEY_FORMAT, KEY_FILTER };
+enum { BATCH = 512 };
+
+typedef struct chosen_options {
+    predicting common;
+    vlp_predict_options predict;
+    const char *file; /* of questions */
+    bool table;       /* lines of fields instead of paragraphs */
+} chosen_options;
+
+static const struct argp_option options[] = {
+    {NULL, KEY_COUNT, "K", 0, "Best answers to show (10)", 0},
+    OPTION_EXPLAIN,
+    {"known", KEY_KNOWN, NULL, 0, "Show answers that are known already, too, and mark them", 0},
+    {"filter", KEY_FILTER, "LIST", 0, "Splits that count as known (train,valid,test)", 0},
+    {"queries", KEY_QUERIES, "FILE", 0,
+     "Answer every question of a file (- for standard input): HEAD<TAB>RELATION<TAB>? or "
+     "?<TAB>RELATION<TAB>TAIL on each line",
+     0},
+    OPTION_ON_ERROR,
+    {"format", KEY_FORMAT, "NAME", 0, "text, or tsv: one answer a line, fields separated by tabs (text)",
+     0},
+    OPTION_GRAPH,
+    OPTION_DATA,
+    OPTION_DEVICE,
+    {0}};
+
+/* The bits of a list of splits. */
+static unsigned parse_filter(struct argp_state *state, const char *text) {
+    static const char *const names[VLP_SPLITS] = {"train", "valid", "test"};
+    unsigned bits = 0;
+    for (const char *at = text; at;) {
+        const char *comma = strchr(at, ',');
+        size_t length = comma ? (size_t)(comma - at) : strlen(at);
+        unsigned bit = 0;
+        for (int i = 0; i < VLP_SPLITS; i++)
+            if (strlen(names[i]) == length && memcmp(names[i], at, length) == 0) bit = 1u << i;
+        if (!bit) argp_error(state, "--filter does not know '%.*s'", (int)length, at);
+        bits |= bit;
+        at = comma ? comma + 1 : NULL;
+    }
+    return bits;
+}
+
+static error_t parse(int key, char *value, struct argp_state *state, void *own) {
+    chosen_options *chosen = own;
+    switch (key) {
+    case KEY_COUNT:
+        chosen->predict.count = (int32_t)cli_integer(state, "-k", value, 1, 1000000);
+        return 0;
+    case KEY_KNOWN:
+        chosen->predict.known = true;
+        return 0;
+    case KEY_FILTER:
+        chosen->predict.filter = parse_filter(state, value);
+        return 0;
+    case KEY_QUERIES:
+        chosen->file = value;
+        return 0;
+    case KEY_FORMAT:
+        if (strcmp(value, "text") != 0 && strcmp(value, "tsv") != 0)
+            argp_error(state, "--format takes text or tsv, not '%s'", value);
+        chosen->table = strcmp(value, "tsv") == 0;
+        return 0;
+    default:
+        return predicting_parse(key, value, state, &chosen->common);
+    }
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------- */
+
+typedef struct output {
+    const chosen_options *chosen;
+    const vlp_dataset *data;
+    vlp_run_info info;
+    json_out *json; /* NULL: text or table */
+    int64_t written, skipped;
+    bool bad_line; /* one that ended the work; it was told where it was met */
+} output;
+
+static bool asks_for_tail(const vlp_dataset *data, vlp_query query) {
+    return query.relation < vlp_dataset_relation_count(data);
+}
+
+static void answers_json(json_out *json, const output *out, const vlp_answers *answers) {
+    const vlp_dataset *data = out->data;
+    bool tail = asks_for_tail(data, answers->query);
+    const char *entity = vlp_dataset_entity_name(data, answers->query.entity);
+    int32_t relation = answers->query.relation % vlp_dataset_relation_count(data);
+    json_string(json, "head", tail ? entity : "?");
+    json_string(json, "relation", vlp_dataset_relation_name(data, relation));
+    json_string(json, "tail", tail ? "?" : entity);
+    json_array(json, "predictions");
+    for (int32_t i = 0; i < answers->prediction_count; i++) {
+        const vlp_prediction *prediction = &answers->predictions[i];
+        json_object(json, NULL);
+        json_string(json, "entity", vlp_dataset_entity_name(data, prediction->entity));
+        json_string(json, "label", vlp_dataset_entity_label(data, prediction->entity));
+        json_number(json, "score", prediction->score);
+        json_number(json, "horizontal", prediction->horizontal);
+        json_number(json, "vertical", prediction->vertical);
+        json_bool(json, "known", prediction->known);
+        if (out->chosen->predict.explain) predicting_references_json(json, data, answers, prediction);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void answers_table(const output *out, const vlp_answers *answers) {
+    const vlp_dataset *data = out->data;
+    bool tail = asks_for_tail(data, answers->query);
+    int32_t relation = answers->query.relation % vlp_dataset_relation_count(data);
+    for (int32_t i = 0; i < answers->prediction_count; i++) {
+        const vlp_prediction *prediction = &answers->predictions[i];
+        const char *asked = vlp_dataset_entity_name(data, answers->query.entity);
+        const char *found = vlp_dataset_entity_name(data, prediction->entity);
+        printf("%s\t%s\t%s\t%s\t%d\t%.6g\t%s\n", tail ? asked : found,
+               vlp_dataset_relation_name(data, relation), tail ? found : asked, tail ? "tail" : "head",
+               i + 1, prediction->score, prediction->known ? "known" : "new");
+    }
+}
+
+static void answers_text(const output *out, const vlp_answers *answers) {
+    const vlp_dataset *data = out->data;
+    bool tail = asks_for_tail(data, answers->query);
+    const char *asked = predicting_readable(data, answers->query.entity);
+    int32_t relation = answers->query.relation % vlp_dataset_relation_count(data);
+    if (out->written > 0) putchar('\n');
+    printf("%s  %s  %s\n", tail ? asked : "?", vlp_dataset_relation_name(data, relation),
+           tail ? "?" : asked);
+    if (answers->prediction_count == 0) printf("  no answer that is not known already\n");
+    int widest = 0;
+    for (int32_t i = 0; i < answers->prediction_count; i++) {
+        int width = (int)strlen(predicting_readable(data, answers->predictions[i].entity));
+        if (width > widest) widest = width < 50 ? width : 50;
+    }
+    for (int32_t i = 0; i < answers->prediction_count; i++) {
+        const vlp_prediction *prediction = &answers->predictions[i];
+        printf("%5d  %-*s  %8.4f", i + 1, widest, predicting_readable(data, prediction->entity),
+               prediction->score);
+        if (out->info.vertical)
+            printf("   f_c %7.4f  f_g %8.4f", prediction->vertical, prediction->horizontal);
+        printf("%s\n", prediction->known ? "   known" : "");
+        if (out->chosen->predict.explain)
+            predicting_references_text(data, answers, prediction, out->info.copies);
+    }
+}
+
+static void write_answers(output *out, const vlp_answers *answers, bool inside) {
+    if (out->json && inside) json_object(out->json, NULL);
+    if (out->json)
+        answers_json(out->json, out, answers);
+    else if (out->chosen->table)
+        answers_table(out, answers);
+    else
+        answers_text(out, answers);
+    if (out->json && inside) json_end_object(out->json);
+    out->written++;
+}
+
+/* What holds for all answers, said once. */
+static void write_remark(const output *out) {
+    if (out->json || out->chosen->table) return;
+    const char *why = out->chosen->predict.explain ? predicting_no_copy(&out->info) : NULL;
+    printf("%s%s%s\n\n", predicting_formula(&out->info), why ? "; " : "", why ? why : "");
+}
+
+/* ---- Asking -------------------------------------------------------------------------------------- */
+
+static vlp_status ask(output *out, vlp_run *run, const vlp_query *queries, int64_t count, bool inside) {
+    vlp_predictions *predictions = NULL;
+    vlp_status status = vlp_run_predict(&predictions, run, queries, count, &out->chosen->predict);
+    if (status == VLP_OK) {
+        for (int64_t i = 0; i < count; i++)
+            write_answers(out, vlp_predictions_get(predictions, i), inside);
+    }
+    vlp_predictions_free(predictions);
+    return status;
+}
+
+/* Answers a file, a batch at a time, so that memory does not grow with it. */
+static vlp_status ask_file(output *out, vlp_run *run) {
+    static vlp_query queries[BATCH];
+    vlp_triple_reader *reader = NULL;
+    const vlp_observer *observer = out->chosen->predict.observer;
+    vlp_status status = vlp_triple_reader_open(&reader, out->data, out->chosen->file, true),
+               bad = VLP_OK;
+    for (bool more = true; status == VLP_OK && bad == VLP_OK && more;) {
+        int64_t count = 0;
+        while (count < BATCH && bad == VLP_OK) {
+            vlp_triple question;
+            bad = vlp_triple_reader_next(&question, &more, reader);
+            if (bad != VLP_OK && predicting_bad_line(&out->chosen->common, bad)) {
+                out->skipped++;
+                bad = VLP_OK;
+                continue;
+            }
+            if (bad != VLP_OK || !more) break;
+            queries[count++] = vlp_query_of(out->data, question);
+        }
+        if (bad != VLP_OK) fprintf(stderr, "vlp: %s\n", vlp_error_message());
+        /* The questions before a bad line are answered in any case. */
+        if (count > 0) status = ask(out, run, queries, count, true);
+        if (observer->progress && more) observer->progress(observer->user, "questions", out->written, 0);
+    }
+    vlp_triple_reader_free(reader);
+    out->bad_line = bad != VLP_OK;
+    return status;
+}
+
+static int answer_file(output *out, vlp_run *run) {
+    json_out json = json_start(stdout);
+    if (out->json) {
+        out->json = &json;
+        json_object(&json, NULL);
+        json_array(&json, "queries");
+    }
+    write_remark(out);
+    vlp_status status = ask_file(out, run);
+    if (out->json) {
+        json_end_array(&json);
+        json_integer(&json, "skipped", out->skipped);
+        json_end_object(&json);
+        putchar('\n');
+    }
+    if (status != VLP_OK) return cli_fail();
+    int code = cli_finish();
+    return out->bad_line ? EXIT_FAILED : code;
+}
+
+/* The query of the arguments: HEAD RELATION '?' or '?' RELATION TAIL. */
+static vlp_status make_query(vlp_query *query, const vlp_dataset *data, char **arguments) {
+    bool tail = strcmp(arguments[3], "?") == 0;
+    vlp_triple question = {-1, -1, -1};
+    vlp_status status =
+        vlp_dataset_find_entity(tail ? &question.head : &question.tail, data, arguments[tail ? 1 : 3]);
+    if (status == VLP_OK) status = vlp_dataset_find_relation(&question.relation, data, arguments[2]);
+    if (status == VLP_OK) *query = vlp_query_of(data, question);
+    return status;
+}
+
+static int answer_one(output *out, vlp_run *run, char **arguments) {
+    json_out json = json_start(stdout);
+    vlp_query query;
+    vlp_predictions *predictions = NULL;
+    if (make_query(&query, out->data, arguments) != VLP_OK ||
+        vlp_run_predict(&predictions, run, &query, 1, &out->chosen->predict) != VLP_OK)
+        return cli_fail();
+    cli_observer_end();
+    if (out->json) {
+        out->json = &json;
+        json_object(&json, NULL);
+    }
+    write_remark(out);
+    write_answers(out, vlp_predictions_get(predictions, 0), false);
+    vlp_predictions_free(predictions);
+    if (out->json) {
+        json_end_object(&json);
+        putchar('\n');
+    }
+    return cli_finish();
+}
+
+int cmd_predict(int argc, char **argv) {
+    static const cli_syntax syntax = {
+        "vlp predict",
+        "RUN HEAD RELATION '?'\nRUN '?' RELATION TAIL\nRUN --queries FILE",
+        "The best answers of a question, and with --explain the known triples each was copied from.\v"
+        "Answers that are known already are left out unless --known. A reference's contribution is the "
+        "score with all references less the score without this one.",
+        options,
+        parse,
+        1,
+        4};
+    chosen_options chosen = {PREDICTING_INIT, VLP_PREDICT_OPTIONS_INIT, NULL, false};
+    cli_line line = {.own = &chosen};
+    cli_parse(&line, &syntax, argc, argv);
+    bool asked = line.count == 4 &&
+                 (strcmp(line.arguments[1], "?") == 0) != (strcmp(line.arguments[3], "?") == 0);
+    if (chosen.file ? line.count != 1 : !asked) {
+        fprintf(stderr, "vlp predict: a question is HEAD RELATION '?' or '?' RELATION TAIL%s\n",
+                chosen.file ? ", or --queries, not both" : "; --queries FILE asks many");
+        return EXIT_USAGE;
+    }
+    chosen.predict.explain = chosen.common.explain;
+    vlp_run *run = NULL;
+    int code;
+    if (predicting_open(&run, line.arguments[0], &chosen.common, &line.common) != VLP_OK) {
+        code = cli_fail();
+    } else {
+        chosen.predict.observer = chosen.common.run.observer;
+        json_out wanted = json_start(stdout);
+        output out = {
+            .chosen = &chosen, .data = vlp_run_dataset(run), .json = line.common.json ? &wanted : NULL};
+        vlp_run_describe(&out.info, run);
+        code = chosen.file ? answer_file(&out, run) : answer_one(&out, run, line.arguments);
+    }
+    vlp_run_free(run);
+    return code;
+}

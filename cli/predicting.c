@@ -1,0 +1,145 @@
+#include "predicting.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+error_t predicting_parse(int key, char *value, struct argp_state *state, predicting *chosen) {
+    switch (key) {
+    case KEY_GRAPH:
+        chosen->graph = value;
+        return 0;
+    case KEY_RUN_DATA:
+        chosen->run.data = value;
+        return 0;
+    case KEY_RUN_DEVICE:
+        chosen->run.device = value;
+        return 0;
+    case KEY_ON_ERROR:
+        if (strcmp(value, "stop") != 0 && strcmp(value, "skip") != 0)
+            argp_error(state, "--on-error takes stop or skip, not '%s'", value);
+        chosen->skip = strcmp(value, "skip") == 0;
+        return 0;
+    case KEY_PRIOR:
+        chosen->prior = cli_number(state, "--prior", value, 1e-9, 1 - 1e-9);
+        return 0;
+    case KEY_EXPLAIN:
+        chosen->explain = true;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+vlp_status predicting_open(vlp_run **out, const char *folder, predicting *chosen,
+                           const cli_common *common) {
+    chosen->run.threads = common->threads;
+    chosen->run.observer = cli_observer(common);
+    vlp_status status = vlp_run_open(out, folder, &chosen->run);
+    if (status != VLP_OK || !chosen->graph) return status;
+    vlp_graph_report report;
+    status = vlp_run_use_graph(&report, *out, chosen->graph, chosen->run.observer);
+    if (status != VLP_OK || common->quiet) return status;
+    cli_observer_end();
+    fprintf(stderr, "references from %s: %s, %s of them new since training\n", chosen->graph,
+            cli_things(report.triples, "triple"), cli_count(report.new_triples));
+    if (report.unknown_triples > 0)
+        fprintf(stderr, "%s left out: the run does not know %s and %s of them\n",
+                cli_things(report.unknown_triples, "triple"),
+                cli_things(report.unknown_entities, "entity"),
+                cli_things(report.unknown_relations, "relation"));
+    return VLP_OK;
+}
+
+const char *predicting_readable(const vlp_dataset *data, int32_t entity) {
+    const char *label = vlp_dataset_entity_label(data, entity);
+    return label ? label : vlp_dataset_entity_name(data, entity);
+}
+
+const char *predicting_formula(const vlp_run_info *info) {
+    static char text[48];
+    if (info->horizontal_only) return "f = f_g";
+    snprintf(text, sizeof text, "f = f_c + %.4g f_g", info->lambda);
+    return text;
+}
+
+const char *predicting_no_copy(const vlp_run_info *info) {
+    if (info->copies) return NULL;
+    if (!info->vertical)
+        return "the run has no head: nothing is copied, the references are the nearest known triples";
+    if (info->references == 0) return "the run's head looks at no references: nothing is copied";
+    return "valid chose f_g alone: nothing is copied, the references are the nearest known triples";
+}
+
+/* ---- References ---------------------------------------------------------------------------------- */
+
+void predicting_references_json(json_out *json, const vlp_dataset *data, const vlp_answers *answers,
+                                const vlp_prediction *prediction) {
+    json_array(json, "references");
+    for (int32_t i = 0; i < answers->reference_count; i++) {
+        vlp_answer_reference reference = answers->references[i];
+        json_object(json, NULL);
+        json_string(json, "head", vlp_dataset_entity_name(data, reference.triple.head));
+        json_string(json, "relation", vlp_dataset_relation_name(data, reference.triple.relation));
+        json_string(json, "tail", vlp_dataset_entity_name(data, reference.triple.tail));
+        json_integer(json, "distance", reference.distance);
+        json_number(json, "contribution", prediction->contributions[i]);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+typedef struct ordered {
+    double contribution;
+    int32_t index;
+} ordered;
+
+static int compare(const void *left, const void *right) {
+    const ordered *a = left, *b = right;
+    if (a->contribution != b->contribution) return a->contribution > b->contribution ? -1 : 1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+static void print_reference(const vlp_dataset *data, vlp_answer_reference reference) {
+    printf("%d hop%s  %s  %s  %s\n", reference.distance, reference.distance == 1 ? " " : "s",
+           predicting_readable(data, reference.triple.head),
+           vlp_dataset_relation_name(data, reference.triple.relation),
+           predicting_readable(data, reference.triple.tail));
+}
+
+/* A bar of what is brought, or of what is taken away. */
+static void print_bar(double contribution, double largest) {
+    enum { WIDTH = 10 };
+    int filled = largest > 0 ? (int)(fabs(contribution) / largest * WIDTH + 0.5) : 0;
+    for (int i = 0; i < WIDTH; i++) fputs(i >= filled ? " " : contribution > 0 ? "█" : "░", stdout);
+}
+
+void predicting_references_text(const vlp_dataset *data, const vlp_answers *answers,
+                                const vlp_prediction *prediction, bool copies) {
+    int32_t count = answers->reference_count;
+    if (count == 0) printf("        no reference: no edge of this relation is near enough\n");
+    ordered *order = malloc(((size_t)count + 1) * sizeof *order);
+    if (!order) return;
+    double largest = 0;
+    for (int32_t i = 0; i < count; i++) {
+        order[i] = (ordered){prediction->contributions[i], i};
+        largest = fmax(largest, fabs(prediction->contributions[i]));
+    }
+    qsort(order, (size_t)count, sizeof *order, compare);
+    for (int32_t i = 0; i < count; i++) {
+        fputs("        ", stdout);
+        if (copies) {
+            print_bar(order[i].contribution, largest);
+            printf(" %+.4f  ", order[i].contribution);
+        }
+        print_reference(data, answers->references[order[i].index]);
+    }
+    free(order);
+}
+
+bool predicting_bad_line(const predicting *chosen, vlp_status status) {
+    cli_observer_end();
+    if (!chosen->skip || (status != VLP_ERROR_FORMAT && status != VLP_ERROR_UNKNOWN)) return false;
+    fprintf(stderr, "vlp: skipped %s\n", vlp_error_message());
+    return true;
+}
