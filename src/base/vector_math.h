@@ -1,6 +1,6 @@
-/* expf, sinf and cosf for loops: says to the compiler that the C library has them for vectors, which its
- * header does only under fast-math. Meaning and errors of the scalar functions stay as they are; the
- * vector ones are off by at most 4 units in the last place. */
+/* expf, logf, sinf and cosf for loops: says to the compiler that the C library has them for vectors,
+ * which its header does only under fast-math. Meaning and errors of the scalar functions stay as they
+ * are; the vector ones are off by at most 4 units in the last place. */
 #ifndef VLP_BASE_VECTOR_MATH_H
 #define VLP_BASE_VECTOR_MATH_H
 
@@ -10,6 +10,8 @@
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #pragma omp declare simd notinbranch
 extern float expf(float);
+#pragma omp declare simd notinbranch
+extern float logf(float);
 #pragma omp declare simd notinbranch
 extern float sinf(float);
 #pragma omp declare simd notinbranch

@@ -73,10 +73,11 @@ typedef struct vlp_weight_form {
 
 /* The exponent of p1 for a negative's score n, the positive's being c (the paper's equation of p1). */
 VLP_FORMULA float vlp_weight_exponent(const vlp_weight_form *form, float n, float c) {
-    if (form->kind == VLP_WEIGH_EVEN) return 0.0f;
-    if (form->kind == VLP_WEIGH_SELF_ADVERSARIAL || n <= c + form->tau) return form->alpha1 * n;
-    float m = n - c - form->tau;
-    return form->alpha1 * (form->continuous ? c + form->tau : c) - form->alpha2 * m;
+    /* Both are made, then one is taken: loops over this become vectors. */
+    float m = n - c - form->tau, plain = form->alpha1 * n;
+    float held = form->alpha1 * (form->continuous ? c + form->tau : c) - form->alpha2 * m;
+    bool over = form->kind == VLP_WEIGH_RED && n > c + form->tau;
+    return form->kind == VLP_WEIGH_EVEN ? 0.0f : over ? held : plain;
 }
 
 #endif

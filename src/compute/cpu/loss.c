@@ -2,30 +2,42 @@
 #include "base/vector_math.h"
 #include "compute/cpu/cpu.h"
 
+/* The exponent of p1 of a pair; of none where there is no pair. */
+static inline float exponent_of(const vlp_weight_form *form, float n, float c) {
+    float exponent = vlp_weight_exponent(form, n, c);
+    return n == -INFINITY ? -INFINITY : exponent;
+}
+
 /* The paper's L2 for one query: -log s(c) - sum p1 log s(-n), halved, times the query's weight. The
- * weights p1 are constants: no gradient passes through them. */
-static float negative_row(const vlp_weight_form *form, float *scores, float weight, int32_t width) {
-    float c = scores[0], most = -INFINITY, total = 0;
-    float half = 0.5f * weight, loss = half * vlp_minus_log_sigmoid(c);
+ * weights p1 are constants: no gradient passes through them. A score of -inf is no pair: its weight is
+ * zero. */
+VLP_CLONES static float negative_row(const vlp_weight_form *given, float *scores, float weight,
+                                     int32_t width) {
+    const vlp_weight_form copy = *given, *form = &copy; /* nothing the loops write can be in it */
+    float c = scores[0], most = -INFINITY, total = 0, sum = 0, half = 0.5f * weight;
+#pragma omp simd reduction(max : most)
     for (int32_t j = 1; j < width; j++) {
-        if (scores[j] == -INFINITY) continue;
-        float exponent = vlp_weight_exponent(form, scores[j], c);
-        if (exponent > most) most = exponent;
-    }
-    for (int32_t j = 1; j < width; j++)
-        if (scores[j] != -INFINITY) total += expf(vlp_weight_exponent(form, scores[j], c) - most);
-    for (int32_t j = 1; j < width; j++) {
-        float n = scores[j];
-        if (n == -INFINITY) {
-            scores[j] = 0;
-            continue;
-        }
-        float p1 = expf(vlp_weight_exponent(form, n, c) - most) / total;
-        loss += half * p1 * vlp_minus_log_sigmoid(-n);
-        scores[j] = half * p1 * vlp_sigmoid(n);
+        float exponent = exponent_of(form, scores[j], c);
+        most = exponent > most ? exponent : most;
     }
     scores[0] = -half * vlp_sigmoid(-c);
-    return loss;
+    float loss = half * vlp_minus_log_sigmoid(c);
+    if (most == -INFINITY) {
+        for (int32_t j = 1; j < width; j++) scores[j] = 0;
+        return loss;
+    }
+#pragma omp simd reduction(+ : total, sum)
+    for (int32_t j = 1; j < width; j++) {
+        float n = scores[j], share = expf(exponent_of(form, n, c) - most);
+        float e = expf(-fabsf(n)), sigmoid = (n >= 0 ? 1.0f : e) / (1.0f + e);
+        total += share;
+        /* -log s(-n) = max(n, 0) + log(1 + e^-|n|) */
+        sum += share * ((n > 0 ? n : 0.0f) + logf(1.0f + e));
+        scores[j] = share * sigmoid;
+    }
+    float scale = half / total;
+    for (int32_t j = 1; j < width; j++) scores[j] *= scale;
+    return loss + scale * sum;
 }
 
 void cpu_negative_loss(vlp_compute *compute, const vlp_weight_form *form, float *scores, float *row_loss,
