@@ -251,9 +251,10 @@ static void answer_list(html_out *out, const report *page, const report_run *run
         html_put(out, "</li>\n");
     }
     html_put(out, "</ol>\n");
-    html_put(out, "<p class=\"small\">The held-out answer ");
+    html_put(out, "<p class=\"small\">The held-out answer");
+    if (!found) html_put(out, " ");
     if (!found) report_entity(out, run->data, truth);
-    html_print(out, "%s stands at rank %s%s.</p>\n", found ? "" : "", cli_count((int64_t)rank),
+    html_print(out, " stands at rank %s%s.</p>\n", cli_count((int64_t)rank),
                rank > floor(rank) ? " and a half" : "");
 }
 

@@ -21,7 +21,7 @@ static double valid_of(const vlp_history_point *point) {
 }
 
 static void curve(html_out *out, const report *page, const chart *plot, point_value value) {
-    chart_series series[REPORT_MOST_RUNS];
+    chart_series series[REPORT_MOST_RUNS] = {0};
     chart_point *points[REPORT_MOST_RUNS] = {NULL};
     int used = 0;
     for (int i = 0; i < page->count; i++) {
@@ -256,7 +256,7 @@ static void calibration_table(html_out *out, const report_run *run) {
 }
 
 void report_calibration(html_out *out, const report *page) {
-    chart_series series[REPORT_MOST_RUNS];
+    chart_series series[REPORT_MOST_RUNS] = {0};
     chart_point points[REPORT_MOST_RUNS][VLP_CALIBRATION_BINS];
     report_run *shown[REPORT_MOST_RUNS];
     int used = 0;
