@@ -2,6 +2,7 @@
 # make demo     set up, build, and run the main job on a small example
 # make test     set up, build, and run every test
 # make bench    timings on this machine (benchmark data where VLP_BENCH_DATA points to)
+# make bench-accuracy  what the shipped recipes reach; make bench-learn  speed beside PyKEEN
 # make lint     format, static analysis, include arrows
 # make sanitize every test under ASan+UBSan, the threaded ones under TSan
 # make fuzz     every reader for FUZZ_SECONDS (or FUZZ_RUNS)
@@ -100,6 +101,15 @@ test-programs: $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/vlp
 
 bench: $(BUILD)/vlp $(BENCHES:%=$(BUILD)/bench/%)
 	@scripts/bench $(BUILD)
+
+# What the shipped recipes reach, with how long they take; the long one as well.
+.PHONY: bench-accuracy bench-learn
+bench-accuracy: $(BUILD)/vlp
+	@scripts/bench-accuracy $(BUILD) --long
+
+# Training and evaluation beside PyKEEN, which it installs into a virtual environment.
+bench-learn: $(BUILD)/vlp $(BUILD)/bench/bench_learn
+	@scripts/bench-learn $(BUILD)
 
 lint: | deps
 	@scripts/deps --dev

@@ -623,7 +623,8 @@ VLP_API vlp_status vlp_run_calibrate(vlp_calibration *out, vlp_run *run,
 /* The likeliest triples that are not known. Not all |E|^2 |R| are scored: a relation is asked about the
  * entities that stand in its place in the graph, both ways; the best `per_query` unknown answers of each
  * question, among all entities, are candidates; and these are scored as vlp_run_score does. What no
- * question ranks so high, and entities never seen in that place, are left out. */
+ * question ranks so high, and entities never seen in that place, are left out; so are (e, r, e), unless
+ * the graph has such triples of r. */
 typedef struct vlp_mine_options {
     int32_t version;
     int32_t count;     /* triples wanted */

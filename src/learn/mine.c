@@ -20,11 +20,11 @@
 enum { SAVE_EVERY = 16 /* chunks */, FIGURES = 5, MOST_PER_QUERY = 1000 };
 
 /* How far it is. */
-typedef struct position {
+typedef struct progress_of_mining {
     int64_t place;  /* number of (relation, direction) pairs that are done */
     int64_t entity; /* number of entities of the present one that are done */
     int64_t queries, candidates;
-} position;
+} progress_of_mining;
 
 typedef struct miner {
     vlp_run *run;
@@ -33,8 +33,9 @@ typedef struct miner {
     const vlp_filter *known;
     const vlp_graph *graph;
     vlp_places *places;
-    position at;
+    progress_of_mining at;
     int64_t total;   /* queries */
+    uint8_t *loops;  /* (relations) the graph has (e, r, e) of it */
     vlp_mined *kept; /* the best so far, and behind them what came since */
     int64_t count, capacity;
     /* of a chunk */
@@ -99,10 +100,12 @@ static vlp_status mine_chunk(miner *work, int32_t relation, const int32_t *entit
     for (int64_t i = 0; i < count; i++) {
         int32_t answers;
         const vlp_top *top = vlp_predictor_answers(work->predictor, i, &answers);
-        for (int32_t j = 0; j < answers; j++)
+        for (int32_t j = 0; j < answers; j++) {
+            if (top[j].entity == entities[i] && !work->loops[relation % relations]) continue;
             work->triples[candidates++] =
                 relation < relations ? (vlp_triple){entities[i], relation, top[j].entity}
                                      : (vlp_triple){top[j].entity, relation - relations, entities[i]};
+        }
     }
     vlp_observer silent = {0}; /* its progress is not ours; whether to stop is */
     if (work->options.observer) {
@@ -209,7 +212,7 @@ static vlp_status load(miner *work) {
         status = vlp_fail(VLP_ERROR_FORMAT, "%s: damaged; remove it to start anew", path);
         goto out;
     }
-    work->at = (struct position){at[0], at[1], at[2], at[3]};
+    work->at = (progress_of_mining){at[0], at[1], at[2], at[3]};
     work->count = triples->shape[0];
     VLP_CHECK(
         vlp_grow(&work->kept, &work->capacity, work->count, sizeof *work->kept, "missing triples"));
@@ -265,7 +268,12 @@ static vlp_status prepare(miner *work) {
     work->queries = vlp_alloc(batch, sizeof *work->queries);
     work->triples = vlp_alloc(candidates, sizeof *work->triples);
     work->scores = vlp_alloc(candidates, sizeof *work->scores);
-    if (!work->queries || !work->triples || !work->scores) return vlp_fail_memory("missing triples");
+    work->loops = vlp_alloc_zero((size_t)work->graph->relations, 1);
+    if (!work->queries || !work->triples || !work->scores || !work->loops)
+        return vlp_fail_memory("missing triples");
+    for (int64_t i = 0; i < work->graph->edges; i++)
+        if (work->graph->triples[i].head == work->graph->triples[i].tail)
+            work->loops[work->graph->triples[i].relation] = 1;
     for (int64_t place = 0; place < place_count(work); place++) {
         int64_t there;
         vlp_places_of(work->places, relation_of(work, place), &there);
@@ -332,6 +340,7 @@ out:
     vlp_places_free(work.places);
     vlp_free(work.kept);
     vlp_free(work.queries);
+    vlp_free(work.loops);
     vlp_free(work.triples);
     vlp_free(work.scores);
     return status;

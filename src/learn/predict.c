@@ -78,6 +78,7 @@ void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
         .valid_mrr = run->dataset->splits[VLP_VALID].count > 0 ? run->progress.best_mrr : (double)NAN,
         .vertical = run->settings.vertical,
         .copies = run->settings.vertical && mixture.vertical > 0 && run->settings.references > 0,
+        .horizontal_only = mixture.vertical == 0,
         .lambda = (double)mixture.horizontal,
         .references = run->settings.vertical ? run->settings.references : 0,
         .graph = run->live ? run->live->folder : NULL};

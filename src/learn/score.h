@@ -13,6 +13,12 @@ vlp_status vlp_triples_score(vlp_score *out, vlp_predictor *predictor, const vlp
 /* The index of a triple in the graph, or -1. */
 int64_t vlp_graph_find(const vlp_graph *graph, vlp_triple triple);
 
+/* Fits a calibration to scores: `positives` true ones, then the others up to `count`. group[i]: the
+ * positive that number i is or was made from; what is made from one another lies in one half, which the
+ * fit on the other half is judged by. */
+void vlp_calibration_fit(vlp_calibration *out, const double *values, const int32_t *group,
+                         int64_t positives, int64_t count);
+
 /* The probability of a score, and whether a prior is one. */
 double vlp_calibrated(const vlp_calibration *calibration, double score, double prior);
 vlp_status vlp_prior_check(double prior);

@@ -1,0 +1,167 @@
+/* Timings of the operations that training and evaluation on the CPU spend their time in, beside what
+ * bounds them: the rate of sgemm itself, and the rate at which memory is read. Shapes are those of
+ * FB15k-237 at a batch of 512, 256 negatives, dimension 200. Medians of several rounds.
+ *
+ *   bench_learn [THREADS] */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/random.h"
+#include "compute/backend.h"
+
+enum { ENTITIES = 14541, BATCH = 512, NEGATIVES = 256, DIM = 200, WIDTH = 2 * DIM, ROUNDS = 9 };
+
+static const vlp_backend *backend;
+static vlp_compute *compute;
+
+static double seconds(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void need(vlp_status status) {
+    if (status == VLP_OK) return;
+    fprintf(stderr, "bench: %s\n", vlp_error_message());
+    exit(1);
+}
+
+static float *numbers(int64_t count, float range) {
+    float *values = malloc((size_t)count * sizeof *values);
+    if (!values) abort();
+    for (int64_t i = 0; i < count; i++)
+        values[i] = range * (2 * vlp_random_unit(vlp_random(1, 2, (uint64_t)i, 0).v[0]) - 1);
+    return values;
+}
+
+static int32_t *ids(int64_t count, int32_t below) {
+    int32_t *values = malloc((size_t)count * sizeof *values);
+    if (!values) abort();
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (int32_t)(vlp_random(1, 3, (uint64_t)i, 0).v[0] % (uint32_t)below);
+    return values;
+}
+
+static int by_size(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* The median time of a piece of work. */
+#define MEDIAN(out, work)                                                                               \
+    do {                                                                                                \
+        double times_[ROUNDS];                                                                          \
+        for (int round_ = -1; round_ < ROUNDS; round_++) {                                              \
+            double start_ = seconds();                                                                  \
+            work;                                                                                       \
+            if (round_ >= 0) times_[round_] = seconds() - start_;                                       \
+        }                                                                                               \
+        qsort(times_, ROUNDS, sizeof *times_, by_size);                                                 \
+        (out) = times_[ROUNDS / 2];                                                                     \
+    } while (0)
+
+/* The largest arrays: all tables and logits are views of these. */
+static float *table, *table_grad, *q, *q_grad, *logits;
+static double gemm_rate, memory_rate;
+
+static void floors(void) {
+    double time, flops = 2.0 * BATCH * ENTITIES * WIDTH;
+    MEDIAN(time, backend->product(compute, false, true, BATCH, ENTITIES, WIDTH, 1, q, WIDTH, table,
+                                  WIDTH, 0, logits, ENTITIES));
+    gemm_rate = flops / time;
+    int64_t count = (int64_t)256 << 18; /* 256 MiB, beyond every cache */
+    float *large = numbers(count, 1);
+    bool finite;
+    volatile double sum = 0;
+    MEDIAN(time, sum = sum + backend->square_sum(compute, large, count, &finite));
+    memory_rate = (double)count * sizeof(float) / time;
+    free(large);
+    printf("floor: sgemm %.0f GFLOP/s, memory read at %.1f GB/s\n\n", gemm_rate / 1e9,
+           memory_rate / 1e9);
+}
+
+static void row(const char *what, double time, double flops, double bytes) {
+    double arithmetic = flops / gemm_rate, traffic = bytes / memory_rate;
+    double floor = arithmetic > traffic ? arithmetic : traffic;
+    printf("%-44s %9.2f ms %9.1f GFLOP/s %8.1f GB/s  floor %8.2f ms by %-6s %5.0f%%\n", what, time * 1e3,
+           flops / time / 1e9, bytes / time / 1e9, floor * 1e3,
+           arithmetic > traffic ? "sgemm" : "memory", 100 * floor / time);
+    fflush(stdout);
+}
+
+static void pairs_of(const char *name, vlp_similarity similarity, double flops) {
+    vlp_form form = {.transform = VLP_SCALE_COMPLEX,
+                     .similarity = similarity,
+                     .entity_width = WIDTH,
+                     .query_width = WIDTH,
+                     .relation_width = WIDTH};
+    int64_t count = (int64_t)BATCH * (NEGATIVES + 1);
+    int32_t *entities = ids(count, ENTITIES), *relations = ids(BATCH, 1);
+    float *scores = numbers(count, 1), *grads = numbers(count, 1e-3f);
+    vlp_pairs pairs = {BATCH, NEGATIVES + 1, entities};
+    char what[64];
+    double time, rows = (double)ENTITIES * WIDTH * sizeof(float);
+    MEDIAN(time,
+           need(backend->pair_scores(compute, &form, scores, q, relations, q, table, ENTITIES, &pairs)));
+    snprintf(what, sizeof what, "%s: scores of pairs", name);
+    row(what, time, flops * DIM * (double)count, rows);
+    MEDIAN(time, need(backend->pair_backward(compute, &form, q_grad, table_grad, NULL, NULL, grads, q,
+                                             relations, q, 1, table, ENTITIES, &pairs)));
+    snprintf(what, sizeof what, "%s: gradients of pairs", name);
+    row(what, time, 2 * flops * DIM * (double)count, 3 * rows);
+    MEDIAN(time,
+           need(backend->all_scores(compute, &form, logits, q, relations, q, table, ENTITIES, BATCH)));
+    snprintf(what, sizeof what, "%s: scores of all entities", name);
+    row(what, time, flops * DIM * (double)BATCH * ENTITIES,
+        rows + (double)BATCH * ENTITIES * sizeof(float));
+    free(entities);
+    free(relations);
+    free(scores);
+    free(grads);
+}
+
+static void losses(void) {
+    int64_t count = (int64_t)BATCH * (NEGATIVES + 1), cells = (int64_t)BATCH * ENTITIES;
+    float *scores = numbers(count, 1), *losses_of = numbers(BATCH, 1), *weights = numbers(BATCH, 1);
+    int32_t *answers = ids(BATCH, ENTITIES);
+    int64_t *none = calloc(BATCH + 1, sizeof *none);
+    int32_t *above = ids(BATCH, 1), *equal = ids(BATCH, 1);
+    vlp_weight_form form = {VLP_WEIGH_RED, 0.5f, 0.5f, 5, true};
+    double time, bytes = (double)cells * sizeof(float);
+    MEDIAN(time,
+           backend->negative_loss(compute, &form, scores, losses_of, weights, BATCH, NEGATIVES + 1));
+    row("loss of negatives", time, 0, 2.0 * (double)count * sizeof(float));
+    MEDIAN(time, backend->softmax_loss(compute, logits, losses_of, answers, weights, NULL, NULL, 1,
+                                       BATCH, ENTITIES));
+    row("softmax over all entities", time, 0, 2 * bytes);
+    const vlp_mixture mixture = {0, 1};
+    MEDIAN(time, need(backend->rank(compute, above, equal, NULL, logits, answers, none, answers, NULL,
+                                    &mixture, 1, ENTITIES, BATCH)));
+    row("ranks among all entities", time, 0, bytes);
+    free(scores);
+    free(losses_of);
+    free(weights);
+    free(answers);
+    free(none);
+    free(above);
+    free(equal);
+}
+
+int main(int argc, char **argv) {
+    need(vlp_backend_find(&backend, "cpu"));
+    need(backend->open(&compute, argc > 1 ? atoi(argv[1]) : 0));
+    int64_t size = (int64_t)ENTITIES * WIDTH;
+    table = numbers(size, 0.1f);
+    table_grad = calloc((size_t)size, sizeof *table_grad);
+    q = numbers((int64_t)BATCH * WIDTH, 0.1f);
+    q_grad = numbers((int64_t)BATCH * WIDTH, 0.1f);
+    logits = numbers((int64_t)BATCH * ENTITIES, 1);
+    floors();
+    pairs_of("RotatE", VLP_MINUS_MODULUS, 6);
+    pairs_of("ComplEx", VLP_DOT, 4);
+    losses();
+    backend->close(compute);
+    return 0;
+}
