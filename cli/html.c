@@ -193,7 +193,7 @@ void html_name(html_out *out, const char *text) {
 
 void html_number(html_out *out, double value, int digits) {
     if (isfinite(value))
-        html_print(out, "%.*f", digits, value);
+        html_print(out, "%s%.*f", value < 0 ? "−" : "", digits, fabs(value));
     else
         html_put(out, "–");
 }

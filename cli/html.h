@@ -35,9 +35,9 @@ void html_text_short(html_out *out, const char *text, int columns);
 int html_columns(const char *text);
 /* A name in running text, isolated from its surroundings as far as the direction of writing goes. */
 void html_name(html_out *out, const char *text);
-/* Digits behind the point; a dash where there is no number. */
+/* Digits behind the point, and a minus that is one; a dash where there is no number. */
 void html_number(html_out *out, double value, int digits);
-/* With its sign, and a minus that is one. */
+/* The same with its sign also where it is positive. */
 void html_signed(html_out *out, double value, int digits);
 
 #endif

@@ -41,7 +41,7 @@ static int tick_count(const scale *axis) {
     return (int)floor((axis->most - axis->least) / axis->step + 1e-6);
 }
 
-enum { WIDTH = 480, HEIGHT = 270, LEFT = 52, TOP = 14, BOTTOM = 44, RIGHT = 14, LABELS = 116 };
+enum { WIDTH = 420, HEIGHT = 250, LEFT = 46, TOP = 14, BOTTOM = 44, RIGHT = 14, LABELS = 112 };
 
 static void draw_axes(html_out *out, const chart *plot, const scale *x, const scale *y) {
     for (int i = 0; i <= tick_count(y); i++) {
@@ -57,8 +57,9 @@ static void draw_axes(html_out *out, const chart *plot, const scale *x, const sc
         double value = x->least + i * x->step, at = place(x, value);
         html_print(out, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", at, at,
                    y->from, y->from + 4);
-        html_print(out, "<text class=\"t\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\">", at,
-                   y->from + 17);
+        /* The last one must not stand out of the picture. */
+        html_print(out, "<text class=\"t\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">",
+                   at > x->to - 12 ? "end" : "middle", at > x->to - 12 ? x->to + 4 : at, y->from + 17);
         tick_label(out, x, value);
         html_put(out, "</text>");
     }
@@ -67,7 +68,7 @@ static void draw_axes(html_out *out, const chart *plot, const scale *x, const sc
     html_put(out, plot->x_title);
     html_put(out, "</text>");
     if (plot->unit)
-        html_print(out, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
+        html_print(out, "<line class=\"axis d5\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
                    place(x, 0), place(x, 1), place(y, 0), place(y, 1));
 }
 
@@ -202,7 +203,7 @@ void chart_symbol(html_out *out, char shape, int colour) {
 }
 
 void chart_marks(html_out *out, const char *title, const chart_row *rows, int count) {
-    enum { FRAME = 600, NAMES = 130, ROW = 30, HEAD = 10, FOOT = 42 };
+    enum { FRAME = 500, NAMES = 122, ROW = 38, HEAD = 10, FOOT = 42 };
     double most = 0;
     for (int i = 0; i < count; i++) {
         most = fmax(most, rows[i].interval.high);
@@ -232,19 +233,22 @@ void chart_marks(html_out *out, const char *title, const chart_row *rows, int co
         html_print(out, "<text text-anchor=\"end\" x=\"%d\" y=\"%.1f\"><title>", NAMES - 10, y + 4.5);
         html_text(out, row->label);
         html_put(out, "</title>");
-        html_text_short(out, row->label, 17);
+        html_text_short(out, row->label, 14);
         html_put(out, "</text>");
+        /* f and its interval above, the others below: they are often near each other. */
         html_print(out, "<line class=\"mark s%d\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
-                   row->colour, place(&x, row->interval.low), place(&x, row->interval.high), y, y);
+                   row->colour, place(&x, row->interval.low), place(&x, row->interval.high), y - 7,
+                   y - 7);
         for (int j = row->count - 1; j >= 0; j--)
             if (isfinite(row->marks[j].value))
-                draw_mark(out, row->marks[j].shape, row->colour, place(&x, row->marks[j].value), y);
+                draw_mark(out, row->marks[j].shape, row->colour, place(&x, row->marks[j].value),
+                          j == 0 ? y - 7 : y + 7);
     }
     html_put(out, "</svg></figure>\n");
 }
 
 void chart_difference(html_out *out, vlp_interval interval, double reach, int colour) {
-    enum { SPAN = 120, MIDDLE = SPAN / 2 };
+    enum { SPAN = 100, MIDDLE = SPAN / 2 };
     double unit = reach > 0 ? (MIDDLE - 6) / reach : 0;
     html_print(out,
                "<svg width=\"%d\" height=\"18\" viewBox=\"0 0 %d 18\" aria-hidden=\"true\">"

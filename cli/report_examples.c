@@ -21,11 +21,12 @@ enum {
     FOOT = 10,
     ASKED_X = 16,
     FIRST_RING = 150,
-    LAST_RING = 300,
-    ANSWERS_X = 452,
+    LONE_RING = 190,
+    LAST_RING = 270,
+    ANSWERS_X = 440,
     ASKED_COLUMNS = 16,
-    NODE_COLUMNS = 18,
-    ANSWER_COLUMNS = 22
+    NODE_COLUMNS = 17,
+    ANSWER_COLUMNS = 21
 };
 
 typedef struct graph_node {
@@ -104,7 +105,7 @@ static void lay_out(picture *drawn) {
         while (drawn->distances[ring] != node->distance) ring++;
         node->y = HEAD + span * (i + 0.5) / drawn->near_count;
         double x = drawn->rings == 1
-                       ? (FIRST_RING + LAST_RING) / 2.0
+                       ? LONE_RING
                        : FIRST_RING + (double)(LAST_RING - FIRST_RING) * ring / (drawn->rings - 1);
         /* A flat bow: wide rings that lean away from the question. */
         double off = (node->y - middle) / (span > 0 ? span : 1);
@@ -120,7 +121,7 @@ static void draw_rings(html_out *out, const picture *drawn) {
     double top = HEAD - 6, bottom = drawn->height - FOOT;
     for (int i = 0; i < drawn->rings; i++) {
         double x = drawn->rings == 1
-                       ? (FIRST_RING + LAST_RING) / 2.0
+                       ? LONE_RING
                        : FIRST_RING + (double)(LAST_RING - FIRST_RING) * i / (drawn->rings - 1);
         html_print(out, "<path class=\"ring\" d=\"M%.1f %.1fQ%.1f %.1f %.1f %.1f\"/>", x - 9, top, x + 9,
                    (top + bottom) / 2, x - 9, bottom);
@@ -244,7 +245,9 @@ static void answer_list(html_out *out, const report *page, const report_run *run
         const vlp_prediction *prediction = &answers->predictions[i];
         html_put(out, "<li>");
         report_entity(out, run->data, prediction->entity);
-        html_print(out, " <span class=\"soft small\">%.3f</span>", prediction->score);
+        html_put(out, " <span class=\"soft small\">");
+        html_number(out, prediction->score, 3);
+        html_put(out, "</span>");
         if (is_right(run->data, page->split, &answers->query, prediction->entity))
             html_put(out, " <span class=\"tag good\">&#10003; held out, true</span>");
         found = found || prediction->entity == truth;

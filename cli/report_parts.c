@@ -98,7 +98,7 @@ static void value_text(html_out *out, const vlp_dataset *data, breakdown by, int
     if (by == BY_RELATION)
         html_name(out, vlp_dataset_relation_name(data, value));
     else if (by == BY_SIDE)
-        html_put(out, value ? "the tail was asked for" : "the head was asked for");
+        html_put(out, value ? "tails asked for" : "heads asked for");
     else if (by == BY_MAPPING)
         html_put(out, mappings[value]);
     else if (value < 0)

@@ -1,8 +1,8 @@
 /* The style sheet of reports.
  *
- * Light by default and on paper, dark where the reader's system asks for it. The eight colours of runs
- * differ in lightness as well as in hue and are told apart without colour by dashes and labels; text and
- * lines have a contrast of at least 4.5 to their ground in both modes (a test computes it). */
+ * Light by default and on paper, dark where the reader's system asks for it. Runs are told apart without
+ * colour, by dashes, marks and labels; text and lines have a contrast of at least 4.5 to their ground in
+ * both modes (a test computes it). */
 #include "report.h"
 
 const char report_style[] =
@@ -37,14 +37,14 @@ const char report_style[] =
     ".scroll{overflow-x:auto;margin:.6rem 0}\n"
     "table{border-collapse:collapse;font-size:.9375rem;min-width:min(100%,36rem)}\n"
     "caption{text-align:start;color:var(--soft);font-size:.875rem;padding:0 0 .3rem}\n"
-    "th,td{padding:.28rem .7rem;border-bottom:1px solid var(--line);text-align:end;white-space:nowrap;"
+    "th,td{padding:.28rem .6rem;border-bottom:1px solid var(--line);text-align:end;white-space:nowrap;"
     "vertical-align:middle}\n"
     "thead th{color:var(--soft);font-weight:600;font-size:.8125rem;vertical-align:bottom}\n"
     "th[scope=row],td.left,thead th.left{text-align:start;white-space:normal;min-width:9rem}\n"
     "th[scope=row]{font-weight:400}tr.main th[scope=row],tr.main td{font-weight:600}\n"
     "th.group{text-align:start;font-weight:600;background:var(--panel)}\n"
-    "td.left{max-width:26rem}td svg,li svg{vertical-align:middle}\n"
-    ".bar{width:5.5rem;height:.6rem;margin-inline-end:.5rem}.bar .track{fill:var(--line);opacity:.55}\n"
+    "td.tight{text-align:start}td.left{max-width:26rem}td svg,li svg{vertical-align:middle}\n"
+    ".bar{width:4.5rem;height:.6rem;margin-inline-end:.5rem}.bar .track{fill:var(--line);opacity:.55}\n"
     ".good{color:var(--good)}.bad{color:var(--bad)}\n"
     ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:1.2rem;"
     "margin:1rem 0}\n"

@@ -187,11 +187,10 @@ static void comparison_row(html_out *out, const report_run *run, const report_ru
         interval_text(out, run->over_first, true);
         html_put(out, "</td><td>");
         chart_difference(out, run->over_first, reach, run->number);
-        html_put(out, "</td><td class=\"left\">");
+        html_put(out, "</td><td class=\"tight\">");
         html_put(out, verdict(run->over_first));
         html_put(out, "</td>");
     }
-    number_cell(out, evaluation->both.hits1, 4);
     number_cell(out, evaluation->both.hits10, 4);
     html_put(out, "</tr>\n");
 }
@@ -205,8 +204,7 @@ static void comparison(html_out *out, const report_group *group) {
                   "<th scope=\"col\">95% interval</th><th scope=\"col\">less ");
     html_name(out, group->runs[0]->name);
     html_put(out, "</th><th scope=\"col\">95%, paired</th><th scope=\"col\">worse | better</th>"
-                  "<th class=\"left\" scope=\"col\">seen</th><th scope=\"col\">H@1</th>"
-                  "<th scope=\"col\">H@10</th></tr></thead><tbody>\n");
+                  "<th scope=\"col\">seen</th><th scope=\"col\">H@10</th></tr></thead><tbody>\n");
     for (int i = 0; i < group->count; i++) comparison_row(out, group->runs[i], group->runs[0], reach);
     html_put(out, "</tbody>");
     report_table_end(out);
