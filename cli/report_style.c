@@ -88,8 +88,10 @@ const char report_style[] =
     "footer{color:var(--soft);font-size:.875rem;padding-bottom:3rem}\n"
     "@media (max-width:36rem){body{font-size:15px}th,td{padding:.28rem .45rem}dl{display:block}"
     "dd{margin:0 0 .5rem}th[scope=row],td.left,thead th.left{min-width:7rem}}\n"
-    "@media print{body{font-size:10.5pt}main,header,footer{max-width:none;padding:0}nav,summary{"
-    "display:none}details+.folded{display:block!important}.scroll{overflow:visible}"
-    "figure,.example,tr,.tiles li{break-inside:avoid}h2,h3,h4{break-after:avoid}a{color:inherit;"
+    "@media "
+    "print{body{font-size:10.5pt}main,header,footer{max-width:none;padding:0}nav{display:none}summary{"
+    "list-style:none;color:inherit;font-weight:600}details+.folded{display:block!important}.scroll{"
+    "overflow:visible}"
+    "figure,tr,.tiles li{break-inside:avoid}h2,h3,h4{break-after:avoid}a{color:inherit;"
     "text-decoration:none}thead{display:table-header-group}table{font-size:8.5pt}"
     "th,td{padding:.15rem .4rem}.graph svg{min-width:0}}\n";
