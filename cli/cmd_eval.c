@@ -44,7 +44,7 @@ static const struct argp_option eval_options[] = {
     {"control", KEY_CONTROL, NULL, 0,
      "Also the same head trained without references (kept as RUN/control)", 0},
     {"data", KEY_DATA, "DIR", 0, "The data set, where it has moved since training", 0},
-    {"device", KEY_DEVICE, "NAME", 0, "auto or cpu", 0},
+    {"device", KEY_DEVICE, "NAME", 0, "auto, cpu or cuda", 0},
     {0}};
 
 /* The bits of a list of names: bit i for names[i]. */

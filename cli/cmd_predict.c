@@ -185,12 +185,10 @@ static vlp_status ask(output *out, vlp_run *run, const vlp_query *queries, int64
 }
 
 /* Answers a file, a batch at a time, so that memory does not grow with it. */
-static vlp_status ask_file(output *out, vlp_run *run) {
+static vlp_status ask_file(output *out, vlp_run *run, vlp_triple_reader *reader) {
     static vlp_query queries[BATCH];
-    vlp_triple_reader *reader = NULL;
     const vlp_observer *observer = out->chosen->predict.observer;
-    vlp_status status = vlp_triple_reader_open(&reader, out->data, out->chosen->file, true),
-               bad = VLP_OK;
+    vlp_status status = VLP_OK, bad = VLP_OK;
     for (bool more = true; status == VLP_OK && bad == VLP_OK && more;) {
         int64_t count = 0;
         while (count < BATCH && bad == VLP_OK) {
@@ -209,20 +207,22 @@ static vlp_status ask_file(output *out, vlp_run *run) {
         if (count > 0) status = ask(out, run, queries, count, true);
         if (observer->progress && more) observer->progress(observer->user, "questions", out->written, 0);
     }
-    vlp_triple_reader_free(reader);
     out->bad_line = bad != VLP_OK;
     return status;
 }
 
 static int answer_file(output *out, vlp_run *run) {
     json_out json = json_start(stdout);
+    vlp_triple_reader *reader = NULL;
+    if (vlp_triple_reader_open(&reader, out->data, out->chosen->file, true) != VLP_OK) return cli_fail();
     if (out->json) {
         out->json = &json;
         json_object(&json, NULL);
         json_array(&json, "queries");
     }
     write_remark(out);
-    vlp_status status = ask_file(out, run);
+    vlp_status status = ask_file(out, run, reader);
+    vlp_triple_reader_free(reader);
     if (out->json) {
         json_end_array(&json);
         json_integer(&json, "skipped", out->skipped);

@@ -130,15 +130,14 @@ static int64_t read_batch(vlp_triple *triples, bool *more, vlp_status *bad, int6
 
 /* Scores a file, a batch at a time. */
 static vlp_status score_file(json_out *json, int64_t *skipped, bool *bad_line, vlp_run *run,
-                             const char *path, const predicting *chosen) {
+                             vlp_triple_reader *reader, const predicting *chosen) {
     static vlp_triple triples[BATCH];
     static vlp_score scores[BATCH];
     const vlp_dataset *data = vlp_run_dataset(run);
-    vlp_triple_reader *reader = NULL;
     vlp_score_options scoring = VLP_SCORE_OPTIONS_INIT;
     scoring.prior = chosen->prior;
     scoring.observer = chosen->run.observer;
-    vlp_status status = vlp_triple_reader_open(&reader, data, path, false), bad = VLP_OK;
+    vlp_status status = VLP_OK, bad = VLP_OK;
     for (bool more = true; status == VLP_OK && bad == VLP_OK && more;) {
         int64_t count = read_batch(triples, &more, &bad, skipped, reader, chosen);
         if (count > 0) status = vlp_run_score(scores, run, triples, count, &scoring);
@@ -148,7 +147,6 @@ static vlp_status score_file(json_out *json, int64_t *skipped, bool *bad_line, v
             else
                 score_text(data, triples[i], &scores[i]);
     }
-    vlp_triple_reader_free(reader);
     *bad_line = bad != VLP_OK;
     return status;
 }
@@ -170,9 +168,13 @@ static int score(vlp_run *run, const char *path, const chosen_options *chosen, b
     calibrating.observer = chosen->common.run.observer;
     int64_t valid, skipped = 0;
     bool bad_line = false;
-    vlp_dataset_triples(vlp_run_dataset(run), VLP_VALID, &valid);
+    const vlp_dataset *data = vlp_run_dataset(run);
+    vlp_triple_reader *reader = NULL;
+    vlp_dataset_triples(data, VLP_VALID, &valid);
     bool calibrated = valid > 0 || chosen->calibration; /* the latter then says why not */
-    if (calibrated && vlp_run_calibrate(&calibration, run, &calibrating) != VLP_OK) return cli_fail();
+    if ((calibrated && vlp_run_calibrate(&calibration, run, &calibrating) != VLP_OK) ||
+        (path && vlp_triple_reader_open(&reader, data, path, false) != VLP_OK))
+        return cli_fail();
     cli_observer_end();
     if (as_json) {
         json_object(&json, NULL);
@@ -184,7 +186,8 @@ static int score(vlp_run *run, const char *path, const chosen_options *chosen, b
     }
     vlp_status status = VLP_OK;
     if (path)
-        status = score_file(as_json ? &json : NULL, &skipped, &bad_line, run, path, &chosen->common);
+        status = score_file(as_json ? &json : NULL, &skipped, &bad_line, run, reader, &chosen->common);
+    vlp_triple_reader_free(reader);
     if (as_json) {
         json_end_array(&json);
         json_integer(&json, "skipped", skipped);

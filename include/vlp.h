@@ -329,7 +329,7 @@ typedef struct vlp_train_options {
     const char *recipe;          /* an INI file of settings, NULL: none */
     const char *const *settings; /* "key=value" each; they win over the recipe */
     int32_t setting_count;
-    const char *device; /* "auto", "cpu"; NULL: auto */
+    const char *device; /* "auto" (a GPU where there is one), "cpu", "cuda"; NULL: auto */
     /* Trains the vertical head alone, over embeddings that stay as they are: those of a finished run,
      * whose settings then hold where no others are given; or arrays as vlp_run_export writes them, rows
      * by the names in entities.tsv and relations.tsv where these are beside them. NULL: all is trained.

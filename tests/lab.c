@@ -4,12 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *lab_device(void) {
+    const char *named = getenv("VLP_TEST_DEVICE");
+    return named && *named ? named : "cpu";
+}
+
+const vlp_backend *lab_backend(void) {
+    const vlp_backend *backend = NULL;
+    if (vlp_backend_find(&backend, lab_device()) != VLP_OK) fail_msg("%s", vlp_error_message());
+    return backend;
+}
+
 void lab_open(lab *bench, int32_t threads, uint64_t seed) {
     memset(bench, 0, sizeof *bench);
-    bench->backend = &vlp_cpu_backend;
+    bench->backend = lab_backend();
     bench->threads = threads;
     bench->random.seed = seed;
-    assert_int_equal(bench->backend->open(&bench->compute, threads), VLP_OK);
+    if (bench->backend->open(&bench->compute, threads) != VLP_OK) fail_msg("%s", vlp_error_message());
 }
 
 void lab_clear(lab *bench) {
@@ -67,7 +78,7 @@ void *lab_put_bytes(lab *bench, const void *bytes, size_t size) {
     void *memory = bench->backend->allocate(bench->compute, size + 1);
     assert_non_null(memory);
     bench->device[bench->devices++] = memory;
-    if (size > 0) bench->backend->upload(bench->compute, memory, bytes, size);
+    if (size > 0) assert_int_equal(bench->backend->upload(bench->compute, memory, bytes, size), VLP_OK);
     return memory;
 }
 
@@ -85,7 +96,15 @@ int32_t *lab_put_ids(lab *bench, const int32_t *ids, int64_t count) {
 }
 
 void lab_get_bytes(lab *bench, void *to, const void *from, size_t size) {
-    if (size > 0) bench->backend->download(bench->compute, to, from, size);
+    if (size == 0) return;
+    if (bench->backend->download(bench->compute, to, from, size) != VLP_OK)
+        fail_msg("%s", vlp_error_message());
+}
+
+double lab_get_double(lab *bench, const double *value) {
+    double got;
+    lab_get_bytes(bench, &got, value, sizeof got);
+    return got;
 }
 
 double *lab_get(lab *bench, const float *values, int64_t count) {

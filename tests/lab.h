@@ -20,6 +20,10 @@ typedef struct lab {
     int hosts, devices;
 } lab;
 
+/* The backend under test: the CPU's, or the one that VLP_TEST_DEVICE names. */
+const char *lab_device(void);
+const vlp_backend *lab_backend(void);
+
 void lab_open(lab *bench, int32_t threads, uint64_t seed);
 /* Lets go of all arrays; the backend stays open. */
 void lab_clear(lab *bench);
@@ -37,6 +41,7 @@ float *lab_put(lab *bench, const double *values, int64_t count);
 int32_t *lab_put_ids(lab *bench, const int32_t *ids, int64_t count);
 void *lab_put_bytes(lab *bench, const void *bytes, size_t size);
 double *lab_get(lab *bench, const float *values, int64_t count);
+double lab_get_double(lab *bench, const double *value);
 void lab_get_bytes(lab *bench, void *to, const void *from, size_t size);
 
 /* ---- Judging ---- */

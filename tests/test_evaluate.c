@@ -12,6 +12,7 @@
 
 #include "eval/evaluate.h"
 #include "failing_allocator.h"
+#include "lab.h"
 #include "oracle.h"
 #include "random_data.h"
 
@@ -61,8 +62,8 @@ static size_t table_bytes(const vlp_table *table) {
 
 static void world_upload(world *w) {
     for (int id = 0; id < VLP_TABLES; id++)
-        vlp_cpu_backend.upload(w->compute, w->model->tables[id].value, w->tables[id],
-                               table_bytes(&w->model->tables[id]));
+        lab_backend()->upload(w->compute, w->model->tables[id].value, w->tables[id],
+                              table_bytes(&w->model->tables[id]));
 }
 
 static world world_make(const vlp_dataset *dataset, model_kind kind, bool vertical, int32_t threads,
@@ -71,8 +72,8 @@ static world world_make(const vlp_dataset *dataset, model_kind kind, bool vertic
                .entities = vlp_dataset_entity_count(dataset),
                .relations = vlp_dataset_relation_count(dataset)};
     vlp_model_options options = {kind.model, kind.dim, kind.relation_dim, kind.norm, 4.0};
-    assert_int_equal(vlp_cpu_backend.open(&w.compute, threads), VLP_OK);
-    assert_int_equal(vlp_model_new(&w.model, &vlp_cpu_backend, w.compute, &options, w.entities,
+    assert_int_equal(lab_backend()->open(&w.compute, threads), VLP_OK);
+    assert_int_equal(vlp_model_new(&w.model, lab_backend(), w.compute, &options, w.entities,
                                    2 * w.relations, vertical, false),
                      VLP_OK);
     assert_int_equal(vlp_model_init(w.model, random->step + 5, 0), VLP_OK);
@@ -82,7 +83,7 @@ static world world_make(const vlp_dataset *dataset, model_kind kind, bool vertic
         size_t bytes = table_bytes(&w.model->tables[id]);
         w.tables[id] = malloc(bytes + 1);
         assert_non_null(w.tables[id]);
-        vlp_cpu_backend.download(w.compute, w.tables[id], w.model->tables[id].value, bytes);
+        lab_backend()->download(w.compute, w.tables[id], w.model->tables[id].value, bytes);
     }
     spoil_tables(&w, random);
     world_upload(&w);
@@ -91,7 +92,7 @@ static world world_make(const vlp_dataset *dataset, model_kind kind, bool vertic
 
 static void world_free(world *w) {
     vlp_model_free(w->model);
-    vlp_cpu_backend.close(w->compute);
+    lab_backend()->close(w->compute);
     for (int id = 0; id < VLP_TABLES; id++) free(w->tables[id]);
     free(w->copy_of);
 }
@@ -444,8 +445,8 @@ static score_copy score(const world *w, const vlp_dataset *dataset, const vlp_qu
     vlp_scorer *scorer = NULL;
     assert_int_equal(vlp_scorer_new(&scorer, w->model, dataset, 4, 0, (int32_t)count, 1), VLP_OK);
     assert_int_equal(vlp_scorer_run(&horizontal, &vertical, scorer, queries, count), VLP_OK);
-    vlp_cpu_backend.download(w->compute, copy.horizontal, horizontal, bytes);
-    vlp_cpu_backend.download(w->compute, copy.vertical, vertical, bytes);
+    lab_backend()->download(w->compute, copy.horizontal, horizontal, bytes);
+    lab_backend()->download(w->compute, copy.vertical, vertical, bytes);
     vlp_scorer_free(scorer);
     return copy;
 }
@@ -586,16 +587,16 @@ static vlp_status rank_from_nothing(const vlp_dataset *dataset, const vlp_rankin
     vlp_compute *compute = NULL;
     vlp_model *model = NULL;
     vlp_ranking *ranking = NULL;
-    vlp_status status = vlp_cpu_backend.open(&compute, 1);
+    vlp_status status = lab_backend()->open(&compute, 1);
     if (status != VLP_OK) return status;
-    status = vlp_model_new(&model, &vlp_cpu_backend, compute, &model_options,
-                           vlp_dataset_entity_count(dataset), 2 * vlp_dataset_relation_count(dataset),
-                           true, false);
+    status =
+        vlp_model_new(&model, lab_backend(), compute, &model_options, vlp_dataset_entity_count(dataset),
+                      2 * vlp_dataset_relation_count(dataset), true, false);
     if (status == VLP_OK) status = vlp_model_init(model, 1, 0);
     if (status == VLP_OK) status = vlp_ranking_compute(&ranking, model, dataset, options);
     vlp_ranking_free(ranking);
     vlp_model_free(model);
-    vlp_cpu_backend.close(compute);
+    lab_backend()->close(compute);
     return status;
 }
 

@@ -416,14 +416,15 @@ static double softmax_row(const void *context) {
 
 static void check_softmax_loss(lab *bench, double range) {
     int32_t count = lab_between(bench, 1, 6), columns = lab_between(bench, 1, 40);
-    int32_t total = count * columns;
+    int32_t total = count * columns, stride = columns + lab_between(bench, 0, 3);
     double temperature = lab_between(bench, 0, 1) ? 1 : 2.5;
     double *logits = lab_random(bench, total, range), *weights = lab_shares(bench, count);
     double *scale = lab_between(bench, 0, 1) ? lab_random(bench, columns, 2) : NULL;
     double *offset = lab_between(bench, 0, 1) ? lab_random(bench, columns, 3) : NULL;
     double *expected = lab_zeros(bench, total), *loss = lab_zeros(bench, count);
     int32_t *answers = lab_ids(bench, count, 0, columns - 1);
-    float *logits_on = lab_put(bench, logits, total), *weights_on = lab_put(bench, weights, count);
+    double *apart = lab_random(bench, count * stride, 9); /* rows with something between them */
+    float *weights_on = lab_put(bench, weights, count), *logits_on;
     float *loss_on = lab_put(bench, lab_random(bench, count, 9), count);
     if (scale) scale[lab_between(bench, 0, columns - 1)] = 0; /* an entity of length zero */
     for (int32_t i = 0; i < count; i++) {
@@ -432,12 +433,18 @@ static void check_softmax_loss(lab *bench, double range) {
         loss[i] = softmax_row(&one);
         lab_slopes(expected + i * columns, logits + i * columns, columns, softmax_row, &one);
     }
+    for (int32_t i = 0; i < count; i++)
+        memcpy(apart + i * stride, logits + i * columns, (size_t)columns * sizeof *apart);
+    logits_on = lab_put(bench, apart, count * stride);
     bench->backend->softmax_loss(bench->compute, logits_on, loss_on, lab_put_ids(bench, answers, count),
                                  weights_on, scale ? lab_put(bench, scale, columns) : NULL,
                                  offset ? lab_put(bench, offset, columns) : NULL, (float)temperature,
-                                 count, columns);
+                                 count, columns, stride);
+    for (int32_t i = 0; i < count; i++)
+        memcpy(apart + i * stride, expected + i * columns, (size_t)columns * sizeof *apart);
     lab_expect("softmax", loss, lab_get(bench, loss_on, count), count, 1e-5, 0.5);
-    lab_expect("softmax: logits", expected, lab_get(bench, logits_on, total), total, 2e-4, 1e-2);
+    lab_expect("softmax: logits", apart, lab_get(bench, logits_on, count * stride), count * stride, 2e-4,
+               1e-2);
 }
 
 static void test_losses(void **state) {

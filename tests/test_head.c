@@ -136,7 +136,7 @@ static double run_loss(lab *bench, const head_case *one, const vlp_model *model,
                      on->logits, entities);
     backend->softmax_loss(bench->compute, on->logits, on->row_loss,
                           lab_put_ids(bench, one->answers, batch), lab_put(bench, one->weights, batch),
-                          on->inverse, NULL, (float)one->temperature, batch, entities);
+                          on->inverse, NULL, (float)one->temperature, batch, entities, entities);
     backend->product(bench->compute, false, false, batch, d, entities, 1, on->logits, entities, table, d,
                      0, on->grad, d);
     on->candidate_grad = lab_put(bench, zeros, entities * d);

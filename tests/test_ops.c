@@ -378,8 +378,10 @@ static void check_cubes(lab *bench, int32_t rows, int32_t width) {
         double *x = lab_random(bench, size, 1), *grad = lab_random(bench, size, 1);
         double weight = 0.75, loss = 2, expected = 2;
         float *grad_on = lab_put(bench, grad, size), *x_on = lab_put(bench, x, size);
-        bench->backend->cube_loss(bench->compute, grad_on, &loss, x_on, (float)weight, rows, columns,
+        double *loss_on = lab_put_bytes(bench, &loss, sizeof loss);
+        bench->backend->cube_loss(bench->compute, grad_on, loss_on, x_on, (float)weight, rows, columns,
                                   moduli);
+        loss = lab_get_double(bench, loss_on);
         for (int32_t i = 0; i < rows; i++) {
             one_cube row = {x + i * columns, columns, moduli};
             expected += weight * cube_sum(&row);
@@ -404,16 +406,19 @@ static void test_cubes(void **state) {
 
 /* ---- Sums of squares ----------------------------------------------------------------------------- */
 
+static double square_sum(lab *bench, const float *values, int64_t count) {
+    const double poison = -3;
+    double *out = lab_put_bytes(bench, &poison, sizeof poison);
+    bench->backend->square_sum(bench->compute, out, values, count);
+    return lab_get_double(bench, out);
+}
+
 static void check_squares(lab *bench, int32_t rows, int32_t width) {
     int32_t count = rows * width;
     double *values = lab_random(bench, count, 1), expected = norm_of(values, count), got[2];
     float *on = lab_put(bench, values, count);
-    bool finite = false;
     expected *= expected;
-    for (int i = 0; i < 2; i++) {
-        got[i] = bench->backend->square_sum(bench->compute, on, count, &finite);
-        assert_true(finite);
-    }
+    for (int i = 0; i < 2; i++) got[i] = square_sum(bench, on, count);
     lab_expect("square sum", &expected, got, 1, 1e-5, 0);
     assert_memory_equal(&got[0], &got[1], sizeof got[0]);
     const double bad[] = {NAN, INFINITY, -INFINITY};
@@ -421,13 +426,30 @@ static void check_squares(lab *bench, int32_t rows, int32_t width) {
         int32_t at = i == 0 ? count - 1 : lab_between(bench, 0, count - 1);
         double kept = values[at];
         values[at] = bad[i];
-        finite = true;
-        bench->backend->square_sum(bench->compute, lab_put(bench, values, count), count, &finite);
-        assert_false(finite);
+        assert_true(!isfinite(square_sum(bench, lab_put(bench, values, count), count)));
         values[at] = kept;
     }
-    got[0] = bench->backend->square_sum(bench->compute, on, 0, &finite);
-    assert_true(finite && got[0] == 0);
+    assert_true(square_sum(bench, on, 0) == 0);
+}
+
+/* A sum that is added to, weighted. */
+static void check_sum(lab *bench, int32_t rows, int32_t width) {
+    int32_t count = rows * width;
+    double *values = lab_random(bench, count, 1), expected = 5, start = 5, got[2];
+    for (int32_t i = 0; i < count; i++) expected += 0.25 * values[i];
+    float *on = lab_put(bench, values, count);
+    for (int i = 0; i < 2; i++) {
+        double *out = lab_put_bytes(bench, &start, sizeof start);
+        bench->backend->sum(bench->compute, out, on, count, 0.25);
+        got[i] = lab_get_double(bench, out);
+    }
+    lab_expect("sum", &expected, got, 1, 1e-9, 1);
+    assert_memory_equal(&got[0], &got[1], sizeof got[0]);
+}
+
+static void test_sum(void **state) {
+    (void)state;
+    for_shapes(check_sum, 15);
 }
 
 static void test_squares(void **state) {
@@ -446,16 +468,16 @@ typedef struct trained {
     uint8_t touched[400], *touched_on;
 } trained;
 
-static void reference_update(trained *table, const vlp_update *update, int step, bool lazy) {
+static void reference_update(trained *table, const vlp_update *update, double rate, double scale,
+                             int step, bool lazy) {
     for (int32_t i = 0; i < table->rows * table->width; i++) {
         if (lazy && !table->touched[i / table->width]) continue;
-        double grad = table->grad[i] * (double)update->scale;
+        double grad = table->grad[i] * scale;
         if (update->kind == 0)
-            reference_adam(&table->x[i], &table->moments[i], grad, (double)update->rate,
-                           (double)update->beta1, (double)update->beta2, (double)update->epsilon, step);
+            reference_adam(&table->x[i], &table->moments[i], grad, rate, (double)update->beta1,
+                           (double)update->beta2, (double)update->epsilon, step);
         else
-            reference_adagrad(&table->x[i], &table->moments[i], grad, (double)update->rate,
-                              (double)update->epsilon);
+            reference_adagrad(&table->x[i], &table->moments[i], grad, rate, (double)update->epsilon);
     }
 }
 
@@ -471,12 +493,31 @@ static void expect_update(lab *bench, const trained *table) {
     assert_memory_equal(touched, none, (size_t)table->rows);
 }
 
+/* Tells the backend a step's rates and corrections. */
+static void begin_step(lab *bench, const vlp_update *update, float rate, int step) {
+    vlp_step_values values = {.step = step - 1};
+    values.rates[update->group] = rate;
+    values.rates[!update->group] = 7; /* another's */
+    values.correction1 = (float)(1 - pow((double)update->beta1, step));
+    values.correction2 = (float)(1 - pow((double)update->beta2, step));
+    assert_false(bench->backend->step_begin(bench->compute, NULL, &values));
+}
+
+static void run_update(lab *bench, const trained *table, const vlp_update *update, bool lazy,
+                       bool marked) {
+    bench->backend->update(bench->compute, update, table->x_on, table->grad_on,
+                           update->kind == 0 ? table->first_on : NULL, table->second_on,
+                           marked ? table->touched_on : NULL, lazy, table->rows, table->width);
+}
+
 static void train_table(lab *bench, trained *table, int kind, bool lazy, bool marked) {
     int32_t size = table->rows * table->width;
     for (int step = 1; step <= 5; step++) {
-        vlp_update update = {kind, 0.05f, 0.9f, 0.99f, 1e-3f, 0, 0, step % 2 ? 1.0f : 0.5f};
-        update.correction1 = (float)(1 - pow((double)update.beta1, step));
-        update.correction2 = (float)(1 - pow((double)update.beta2, step));
+        vlp_update update = {kind, step % 2, 0.9f, 0.99f, 1e-3f, NULL};
+        vlp_step_report report = {.scales = {0.5f, 0.75f}};
+        double scale = step % 3 ? (double)report.scales[update.group] : 1;
+        if (step % 3) update.report = lab_put_bytes(bench, &report, sizeof report);
+        begin_step(bench, &update, 0.05f, step);
         table->grad = lab_random(bench, size, 1);
         for (int32_t i = 0; i < table->rows; i++) {
             table->touched[i] = (uint8_t)(lab_between(bench, 0, 1) && marked);
@@ -485,12 +526,17 @@ static void train_table(lab *bench, trained *table, int kind, bool lazy, bool ma
         }
         table->grad_on = lab_put(bench, table->grad, size);
         table->touched_on = lab_put_bytes(bench, table->touched, (size_t)table->rows);
-        bench->backend->update(bench->compute, &update, table->x_on, table->grad_on,
-                               kind == 0 ? table->first_on : NULL, table->second_on,
-                               marked ? table->touched_on : NULL, lazy, table->rows, table->width);
-        reference_update(table, &update, step, lazy);
+        run_update(bench, table, &update, lazy, marked);
+        reference_update(table, &update, (double)0.05f, scale, step, lazy);
         expect_update(bench, table);
     }
+    /* After a fault nothing moves. */
+    vlp_step_report faulty = {.scales = {1, 1}, .fault = VLP_FAULT_TABLE};
+    vlp_update update = {kind, 0, 0.9f, 0.99f, 1e-3f, lab_put_bytes(bench, &faulty, sizeof faulty)};
+    double *before = lab_get(bench, table->x_on, size);
+    table->grad_on = lab_put(bench, lab_random(bench, size, 1), size);
+    run_update(bench, table, &update, lazy, marked);
+    lab_expect_same_bits(bench, "after a fault", before, table->x_on, size);
 }
 
 static void check_update(lab *bench, int32_t rows, int32_t width) {
@@ -510,6 +556,53 @@ static void check_update(lab *bench, int32_t rows, int32_t width) {
 static void test_update(void **state) {
     (void)state;
     for_shapes(check_update, 11);
+}
+
+/* ---- The judgement of a step ---------------------------------------------------------------------- */
+
+static vlp_step_report judged(lab *bench, vlp_step_report report, vlp_judgement judgement,
+                              int64_t step) {
+    vlp_step_report *on = lab_put_bytes(bench, &report, sizeof report);
+    vlp_step_values values = {.step = step};
+    assert_false(bench->backend->step_begin(bench->compute, NULL, &values));
+    bench->backend->judge(bench->compute, on, &judgement);
+    lab_get_bytes(bench, &report, on, sizeof report);
+    lab_clear(bench);
+    return report;
+}
+
+static void test_judge(void **state) {
+    (void)state;
+    lab bench;
+    lab_open(&bench, 1, SEED);
+    vlp_judgement all = {{3, 0xfc}, 5};
+    vlp_step_report good = {.losses = {1, 2}, .squares = {9, 16, 50, 50, 0, 0, 0, 0}}, report;
+    report = judged(&bench, good, all, 7);
+    assert_int_equal(report.fault, VLP_FAULT_NONE);
+    assert_true(report.scales[0] == 1 && report.scales[1] == 0.5f);
+    all.clip = 0;
+    assert_true(judged(&bench, good, all, 7).scales[1] == 1);
+    for (int table = 0; table < VLP_MOST_TABLES; table++) {
+        vlp_step_report bad = good;
+        bad.squares[table] = table % 2 ? NAN : INFINITY;
+        bad.squares[VLP_MOST_TABLES - 1] = NAN;
+        report = judged(&bench, bad, all, 7 + table);
+        assert_int_equal(report.fault, VLP_FAULT_TABLE + table);
+        assert_int_equal(report.fault_step, 7 + table);
+        /* The first fault stays. */
+        report.losses[0] = NAN;
+        report = judged(&bench, report, all, 20);
+        assert_int_equal(report.fault, VLP_FAULT_TABLE + table);
+        assert_int_equal(report.fault_step, 7 + table);
+        /* Tables that are not updated are nobody's business. */
+        vlp_judgement few = {{3u & ~(1u << table), 0x7c & ~(1u << table)}, 0};
+        assert_int_equal(judged(&bench, bad, few, 7).fault, VLP_FAULT_NONE);
+    }
+    good.losses[1] = NAN;
+    assert_int_equal(judged(&bench, good, all, 7).fault, VLP_FAULT_VERTICAL_LOSS);
+    good.losses[0] = -INFINITY;
+    assert_int_equal(judged(&bench, good, all, 7).fault, VLP_FAULT_HORIZONTAL_LOSS);
+    lab_close(&bench);
 }
 
 /* ---- Ranks --------------------------------------------------------------------------------------- */
@@ -634,6 +727,7 @@ int main(void) {
         cmocka_unit_test(test_bias),         cmocka_unit_test(test_subtract),
         cmocka_unit_test(test_columns),      cmocka_unit_test(test_cubes),
         cmocka_unit_test(test_squares),      cmocka_unit_test(test_update),
+        cmocka_unit_test(test_sum),          cmocka_unit_test(test_judge),
         cmocka_unit_test(test_rank),
     };
     return cmocka_run_group_tests_name("operations", tests, NULL, NULL);

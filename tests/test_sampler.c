@@ -9,9 +9,10 @@
 
 #include "support.h"
 
+#include "base/order.h"
 #include "compute/backend.h"
 #include "graph/distance.h"
-#include "learn/order.h"
+#include "lab.h"
 #include "oracle.h"
 
 enum { SEED = 404, SMALL = 11, LIMIT = 8, REPEATS = 500, STEPS = 9, LISTS_DEEP = 99, SINGLES = 2000 };
@@ -175,6 +176,62 @@ static void answers_free(answers *a) {
 
 enum { ANSWER = -77, CANARY = -1234567 };
 
+/* The shells, for the backend to read. */
+static vlp_shell_view resident_view(vlp_compute *compute, const world *w) {
+    const vlp_backend *backend = lab_backend();
+    vlp_shell_view view = w->view;
+    size_t nodes = (size_t)view.nodes, members = (size_t)view.near_offset[nodes];
+    if (view.matrix) view.matrix = backend->resident(compute, view.matrix, nodes * (size_t)view.stride);
+    view.counts =
+        backend->resident(compute, view.counts, nodes * ((size_t)view.limit + 1) * sizeof(int32_t));
+    view.near = backend->resident(compute, view.near, nodes);
+    view.near_offset = backend->resident(compute, view.near_offset, (nodes + 1) * sizeof(int64_t));
+    view.near_member = backend->resident(compute, view.near_member, members * sizeof(int32_t));
+    assert_true(view.counts && view.near && view.near_offset && view.near_member);
+    return view;
+}
+
+static void dismiss_view(vlp_compute *compute, const vlp_shell_view *view) {
+    const void *arrays[] = {view->matrix, view->counts, view->near, view->near_offset,
+                            view->near_member};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        if (arrays[i]) lab_backend()->dismiss(compute, arrays[i]);
+}
+
+/* Draws on the backend: `entities` (cells) go there and come back. */
+static void run_sample(vlp_compute *compute, const world *w, int32_t *entities, size_t cells,
+                       const int32_t *heads, int32_t batch, const int64_t *offset, const int32_t *known,
+                       vlp_sample_options options, uint64_t step) {
+    const vlp_backend *backend = lab_backend();
+    size_t rows = (size_t)batch, listed = (size_t)offset[batch] + 1;
+    int32_t *entities_on = backend->allocate(compute, cells * sizeof *entities);
+    int32_t *heads_on = backend->allocate(compute, rows * sizeof *heads);
+    int64_t *offset_on = backend->allocate(compute, (rows + 1) * sizeof *offset);
+    int32_t *known_on = backend->allocate(compute, listed * sizeof *known);
+    assert_true(entities_on && heads_on && offset_on && known_on);
+    backend->upload(compute, entities_on, entities, cells * sizeof *entities);
+    backend->upload(compute, heads_on, heads, rows * sizeof *heads);
+    backend->upload(compute, offset_on, offset, (rows + 1) * sizeof *offset);
+    backend->upload(compute, known_on, known, (listed - 1) * sizeof *known);
+    vlp_shell_view view = {0};
+    if (w->mode != MODE_UNIFORM) {
+        view = resident_view(compute, w);
+        options.shells = &view;
+    }
+    vlp_step_values values = {.step = (int64_t)step};
+    assert_false(backend->step_begin(compute, NULL, &values));
+    assert_int_equal(backend->sample(compute, entities_on, heads_on, batch, offset_on, offset_on + 1,
+                                     known_on, &options),
+                     VLP_OK);
+    assert_int_equal(backend->download(compute, entities, entities_on, cells * sizeof *entities),
+                     VLP_OK);
+    dismiss_view(compute, &view);
+    backend->release(compute, entities_on);
+    backend->release(compute, heads_on);
+    backend->release(compute, offset_on);
+    backend->release(compute, known_on);
+}
+
 /* A batch of negatives, row i for head i % entities; free() it. The answers' column and what lies behind
  * the last row stay as they were. */
 static int32_t *draw(vlp_compute *compute, const world *w, const answers *a, int32_t batch, float alpha0,
@@ -188,10 +245,8 @@ static int32_t *draw(vlp_compute *compute, const world *w, const answers *a, int
         entities[(int64_t)i * (count + 1)] = ANSWER - i;
         heads[i] = i % w->oracle.entities;
     }
-    vlp_sample_options options = {
-        w->mode == MODE_UNIFORM ? NULL : &w->view, alpha0, w->oracle.entities, count, seed, step};
-    assert_int_equal(
-        vlp_cpu_backend.sample(compute, entities, heads, batch, a->offset, a->known, &options), VLP_OK);
+    vlp_sample_options options = {NULL, alpha0, w->oracle.entities, count, seed};
+    run_sample(compute, w, entities, cells + 8, heads, batch, a->offset, a->known, options, step);
     for (int32_t i = 0; i < batch; i++) assert_int_equal(entities[(int64_t)i * (count + 1)], ANSWER - i);
     for (size_t i = cells; i < cells + 8; i++) assert_int_equal(entities[i], CANARY);
     free(heads);
@@ -331,7 +386,7 @@ static fit check_sets(vlp_compute *compute, const world *w, float alpha0, int32_
 
 static vlp_compute *open_compute(int32_t threads) {
     vlp_compute *compute = NULL;
-    assert_int_equal(vlp_cpu_backend.open(&compute, threads), VLP_OK);
+    assert_int_equal(lab_backend()->open(&compute, threads), VLP_OK);
     return compute;
 }
 
@@ -365,7 +420,7 @@ static void test_sets(void **state) {
         world_free(&w);
     }
     assert_true(all.cells > 1000 && fits(all, UNLIKELY));
-    vlp_cpu_backend.close(compute);
+    lab_backend()->close(compute);
 }
 
 /* A strength so great that the weights of all but the nearest vanish beside it, and beside zero: shells
@@ -396,7 +451,7 @@ static void test_great_strengths(void **state) {
         answers_free(&a);
         world_free(&w);
     }
-    vlp_cpu_backend.close(compute);
+    lab_backend()->close(compute);
 }
 
 /* ---- Counters ---- */
@@ -436,7 +491,7 @@ static void test_counters(void **state) {
         answers_free(&a);
         world_free(&w);
     }
-    for (int t = 0; t < 3; t++) vlp_cpu_backend.close(computes[t]);
+    for (int t = 0; t < 3; t++) lab_backend()->close(computes[t]);
 }
 
 /* ---- Graphs of some hundred entities ---- */
@@ -453,10 +508,8 @@ static void count_singles(int64_t *observed, vlp_compute *compute, const world *
         offset[i + 1] = offset[i] + known_answers(known + offset[i], w, head, variant);
     }
     for (uint64_t step = 0; step < steps; step++) {
-        vlp_sample_options options = {
-            w->mode == MODE_UNIFORM ? NULL : &w->view, alpha0, n, 1, SEED, step};
-        assert_int_equal(vlp_cpu_backend.sample(compute, rows, heads, SINGLES, offset, known, &options),
-                         VLP_OK);
+        vlp_sample_options options = {NULL, alpha0, n, 1, SEED};
+        run_sample(compute, w, rows, 2 * SINGLES, heads, SINGLES, offset, known, options, step);
         for (int32_t i = 0; i < SINGLES; i++) {
             assert_in_range(rows[2 * i + 1], 0, n - 1);
             observed[rows[2 * i + 1]]++;
@@ -509,7 +562,7 @@ static void test_first_draw(void **state) {
         }
         world_free(&w);
     }
-    vlp_cpu_backend.close(compute);
+    lab_backend()->close(compute);
 }
 
 /* One of the two that remain among hundreds: trying is given up now and then, and counting has to be as
@@ -526,7 +579,7 @@ static void test_last_two(void **state) {
         check_first_draw(compute, &w, 4, 3, 0, 45);
     }
     world_free(&w);
-    vlp_cpu_backend.close(compute);
+    lab_backend()->close(compute);
 }
 
 /* Most of all entities at once, so that the last are found by counting: rows are right, and with
@@ -570,7 +623,7 @@ static void test_many(void **state) {
         answers_free(&some);
         world_free(&w);
     }
-    vlp_cpu_backend.close(compute);
+    lab_backend()->close(compute);
 }
 
 /* ---- The order of queries ---- */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "lab.h"
 #include "learn/trainer.h"
 #include "store/safetensors.h"
 
@@ -48,6 +49,7 @@ static vlp_status train(const char *run, bool resume, const vlp_observer *observ
     options.setting_count = count;
     options.resume = resume;
     options.observer = observer;
+    options.device = lab_device();
     return vlp_train(NULL, family(), run, &options);
 }
 
@@ -204,6 +206,7 @@ static void refuses(void **state) {
 /* A number that is not finite ends a step with its number, and the tables stay as they are. */
 static void not_finite_is_named(void **state) {
     (void)state;
+    const vlp_backend *backend = lab_backend();
     vlp_dataset *dataset = NULL;
     vlp_compute *compute = NULL;
     vlp_model *model = NULL;
@@ -214,24 +217,34 @@ static void not_finite_is_named(void **state) {
     settings.batch = 32;
     settings.negatives = 8;
     must(vlp_dataset_open(&dataset, family(), NULL));
-    must(vlp_cpu_backend.open(&compute, 2));
+    must(backend->open(&compute, 2));
     vlp_model_options options = {settings.model, settings.dim, 0, settings.norm, settings.margin};
-    must(vlp_model_new(&model, &vlp_cpu_backend, compute, &options, vlp_dataset_entity_count(dataset),
+    must(vlp_model_new(&model, backend, compute, &options, vlp_dataset_entity_count(dataset),
                        2 * vlp_dataset_relation_count(dataset), true, true));
     must(vlp_model_init(model, 0, 0));
     must(vlp_trainer_new(&trainer, dataset, &settings, model, NULL));
     vlp_step_loss loss;
     must(vlp_trainer_step(&loss, trainer, 0, false));
     vlp_table *relations = &model->tables[VLP_TABLE_RELATIONS];
-    for (int64_t i = 0; i < relations->rows * relations->width; i++) relations->value[i] = NAN;
-    float before = model->tables[VLP_TABLE_ENTITIES].value[0];
+    const float *entities = model->tables[VLP_TABLE_ENTITIES].value;
+    float before, after, nan = NAN;
+    for (int64_t i = 0; i < relations->rows * relations->width; i++)
+        must(backend->upload(compute, relations->value + i, &nan, sizeof nan));
+    must(backend->download(compute, &before, entities, sizeof before));
     assert_int_equal(vlp_trainer_step(&loss, trainer, 7, false), VLP_ERROR_FORMAT);
     assert_non_null(strstr(vlp_error_message(), "step 7"));
     assert_non_null(strstr(vlp_error_message(), "not finite"));
-    assert_true(before == model->tables[VLP_TABLE_ENTITIES].value[0]);
+    must(backend->download(compute, &after, entities, sizeof after));
+    assert_true(before == after);
+    /* Nobody looked at the step that failed: the later ones do nothing, and it is still named. */
+    must(vlp_trainer_step(NULL, trainer, 8, false));
+    assert_int_equal(vlp_trainer_read(&loss, trainer), VLP_ERROR_FORMAT);
+    assert_non_null(strstr(vlp_error_message(), "step 7"));
+    must(backend->download(compute, &after, entities, sizeof after));
+    assert_true(before == after);
     vlp_trainer_free(trainer);
     vlp_model_free(model);
-    vlp_cpu_backend.close(compute);
+    backend->close(compute);
     vlp_dataset_free(dataset);
 }
 
@@ -270,8 +283,8 @@ static bool run_program(const char *data, const char *run, int milliseconds) {
     assert_true(child >= 0);
     if (child == 0) {
         const char *arguments[2 * BASE_SETTINGS + 16] = {
-            getenv("VLP_PROGRAM"), "train", data, "-o", run, "--resume", "-q"};
-        int count = 7;
+            getenv("VLP_PROGRAM"), "train", data, "-o", run, "--resume", "-q", "--device", lab_device()};
+        int count = 9;
         for (int i = 0; i < BASE_SETTINGS; i++) {
             arguments[count++] = "--set";
             arguments[count++] = base_settings[i];

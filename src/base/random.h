@@ -3,7 +3,7 @@
 #ifndef VLP_BASE_RANDOM_H
 #define VLP_BASE_RANDOM_H
 
-#include <stdint.h>
+#include "base/formula.h"
 
 #include <Random123/philox.h>
 
@@ -18,6 +18,7 @@ enum vlp_stream {
     VLP_STREAM_RELATIONS = 6,
     VLP_STREAM_HEAD = 7,
     VLP_STREAM_CANDIDATES = 8, /* of a sampled softmax */
+    VLP_STREAM_KEYS = 9,       /* of negatives drawn by exponential keys */
     VLP_STREAM_BOOTSTRAP = 20,
     VLP_STREAM_CALIBRATION = 21,
     VLP_STREAM_TEST = 1000
@@ -27,7 +28,7 @@ typedef struct vlp_random4 {
     uint32_t v[4];
 } vlp_random4;
 
-static inline vlp_random4 vlp_random(uint64_t seed, uint32_t stream, uint64_t step, uint32_t index) {
+VLP_FORMULA vlp_random4 vlp_random(uint64_t seed, uint32_t stream, uint64_t step, uint32_t index) {
     philox4x32_ctr_t counter = {{index, stream, (uint32_t)step, (uint32_t)(step >> 32)}};
     philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
     philox4x32_ctr_t result = philox4x32(counter, key);
@@ -36,13 +37,13 @@ static inline vlp_random4 vlp_random(uint64_t seed, uint32_t stream, uint64_t st
 }
 
 /* Uniform in 0 .. bound - 1, from 64 random bits; the bias is below 2^-32 for bounds below 2^32. */
-static inline uint32_t vlp_random_below(uint32_t high, uint32_t low, uint32_t bound) {
+VLP_FORMULA uint32_t vlp_random_below(uint32_t high, uint32_t low, uint32_t bound) {
     uint64_t bits = (uint64_t)high << 32 | low;
     return (uint32_t)(((unsigned __int128)bits * bound) >> 64);
 }
 
 /* Uniform in [0, 1), from 24 bits: exact in fp32, never 1. */
-static inline float vlp_random_unit(uint32_t bits) {
+VLP_FORMULA float vlp_random_unit(uint32_t bits) {
     return (float)(bits >> 8) * 0x1p-24f;
 }
 

@@ -1,16 +1,28 @@
 /* The operations that training, evaluation and prediction are made of. A backend is a table of them over
  * memory of its own; trainer and evaluator are written once over the table. Pointers to arrays are the
- * backend's (host memory for the CPU); only `upload` and `download` cross over.
+ * backend's (host memory for the CPU); only `upload`, `download` and `resident` cross over. Structs of
+ * options, such as forms and mixtures, are the caller's.
  *
  * Matrices are row-major. Sums are made in an order that depends on shapes and the number of threads
- * only, so that the same work gives the same bits. */
+ * only, so that the same work gives the same bits.
+ *
+ * Operations may be done later than they are asked for, in their order. What goes wrong in one that
+ * returns nothing is reported by the next that returns a status; `download` waits for all before it. */
 #ifndef VLP_COMPUTE_BACKEND_H
 #define VLP_COMPUTE_BACKEND_H
 
 #include "base/base.h"
 #include "compute/form.h"
+#include "compute/step.h"
+
+/* Of this table and the structs around it: a backend that is loaded has to be of the same. */
+enum { VLP_BACKEND_VERSION = 1 };
 
 typedef struct vlp_compute vlp_compute; /* a backend's state: threads, working memory */
+
+/* A step that is done again and again, over the same memory: a backend may note down its operations the
+ * first time and repeat them without being told each. */
+typedef struct vlp_plan vlp_plan;
 
 /* A batch of queries with the entities each is compared to. */
 typedef struct vlp_pairs {
@@ -34,15 +46,50 @@ typedef struct vlp_sample_options {
     float alpha0;
     int32_t entities;
     int32_t count; /* negatives a query */
-    uint64_t seed, step;
+    uint64_t seed;
 } vlp_sample_options;
 
-/* An optimizer's step over one table. */
+/* The training queries, all of them: query i < triples asks (head, relation, ?) of triple i, query
+ * triples + i asks (tail, relation + relations, ?). */
+typedef struct vlp_query_tables {
+    int64_t triples;
+    int32_t relations; /* without the inverse ones */
+    uint64_t seed;
+    const vlp_triple *items; /* (triples) */
+    /* (2 triples) where the known answers of a query stand in a list, and how many. NULL: not wanted. */
+    const uint32_t *known_begin;
+    const int32_t *known_counts;
+    bool weigh;                 /* queries by 1 / sqrt(n(h, r) + n(t, r-1) + 6), else all the same */
+    const vlp_reference *edges; /* (2 triples, most) references; NULL: none */
+    const int32_t *edge_counts; /* (2 triples) */
+    int32_t most;               /* references a query has room for */
+} vlp_query_tables;
+
+/* The queries of a step. Arrays that are NULL are not wanted. */
+typedef struct vlp_batch {
+    int32_t count;                                /* queries */
+    int32_t width;                                /* of a row of pairs */
+    int32_t *heads, *relations, *answers;         /* (count) */
+    int32_t *pairs;                               /* (count, width): the answer is put first */
+    float *weights;                               /* (count), 1 in all */
+    int64_t *known_begin, *known_end;             /* (count) */
+    int32_t *reference_heads, *reference_answers; /* (count, most) */
+    int32_t *reference_counts;                    /* (count) */
+} vlp_batch;
+
+/* The columns of a sampled softmax: the batch's answers, and others drawn alike. */
+typedef struct vlp_columns {
+    int32_t *ids;     /* (count + candidates) entities, -1: nothing there */
+    float *offsets;   /* (count + candidates) what is added to a logit: a logarithm, -inf for nothing */
+    int32_t *answers; /* (count) the column of each query's answer */
+} vlp_columns;
+
+/* An optimizer's step over one table. Rate and corrections are those of the step (vlp_step_values). */
 typedef struct vlp_update {
-    int32_t kind; /* 0 Adam, 1 Adagrad */
-    float rate, beta1, beta2, epsilon;
-    float correction1, correction2; /* 1 - beta^t */
-    float scale;                    /* the gradient is multiplied by it first (clipping) */
+    int32_t kind;  /* 0 Adam, 1 Adagrad */
+    int32_t group; /* vlp_step_group: whose rate and clipping */
+    float beta1, beta2, epsilon;
+    const vlp_step_report *report; /* on the backend: a step with a fault moves nothing. NULL: none */
 } vlp_update;
 
 /* A way to join the two scores: f = vertical * f_c + horizontal * f_g. */
@@ -52,16 +99,47 @@ typedef struct vlp_mixture {
 
 typedef struct vlp_backend {
     const char *name;
+    int32_t stride;            /* rows of logits best stand a multiple of so many floats apart */
+    vlp_status (*probe)(void); /* whether this machine has what it takes; the message says what not */
     vlp_status (*open)(vlp_compute **out, int32_t threads);
     void (*close)(vlp_compute *compute);
 
     /* ---- memory ---- */
     void *(*allocate)(vlp_compute *compute, size_t bytes); /* zeros; NULL when there is not enough */
     void (*release)(vlp_compute *compute, void *memory);
-    void (*upload)(vlp_compute *compute, void *to, const void *from, size_t bytes);
-    void (*download)(vlp_compute *compute, void *to, const void *from, size_t bytes);
+    vlp_status (*upload)(vlp_compute *compute, void *to, const void *from, size_t bytes);
+    vlp_status (*download)(vlp_compute *compute, void *to, const void *from, size_t bytes);
     void (*zero)(vlp_compute *compute, void *memory, size_t bytes);
     void (*fill_bytes)(vlp_compute *compute, void *memory, int value, size_t bytes);
+    /* A host array that is only read and outlives its use, for the backend to read: the array itself
+     * where that can be, a copy elsewhere. NULL when there is not enough memory. */
+    const void *(*resident)(vlp_compute *compute, const void *host, size_t bytes);
+    void (*dismiss)(vlp_compute *compute, const void *memory); /* what `resident` gave */
+    /* Bytes that are free and that there are; false where nobody counts them. */
+    bool (*memory)(vlp_compute *compute, int64_t *unused, int64_t *total);
+
+    /* ---- steps ---- */
+    vlp_plan *(*plan_new)(vlp_compute *compute); /* NULL when there is not enough memory */
+    void (*plan_free)(vlp_compute *compute, vlp_plan *plan);
+    /* Begins a step with its values. True: the step is done (or on its way) as it was the last time, and
+     * that was all. False: its operations follow, the same as in every step of the plan, and then
+     * step_end. plan NULL: a step by itself, without an end. Between the two, products may round their
+     * factors as the hardware's fast products do. */
+    bool (*step_begin)(vlp_compute *compute, vlp_plan *plan, const vlp_step_values *values);
+    vlp_status (*step_end)(vlp_compute *compute, vlp_plan *plan);
+    /* The queries of the step: a keyed permutation of all, pass after pass. */
+    void (*choose_batch)(vlp_compute *compute, const vlp_query_tables *tables, const vlp_batch *batch);
+    /* The columns of the step: the answers (count), and `candidates` others. *used: how many columns to
+     * go over, empty ones among them. */
+    vlp_status (*choose_columns)(vlp_compute *compute, int32_t *used, const vlp_columns *columns,
+                                 const int32_t *answers, int32_t count, int32_t candidates,
+                                 int32_t entities, uint64_t seed);
+    /* *out += weight * sum of values. */
+    void (*sum)(vlp_compute *compute, double *out, const float *values, int64_t count, double weight);
+    /* *out = the sum of squares: not a finite number when one of them is none. */
+    void (*square_sum)(vlp_compute *compute, double *out, const float *values, int64_t count);
+    /* Looks at the losses and squares of the report: notes the first fault, sets the scales. */
+    void (*judge)(vlp_compute *compute, vlp_step_report *report, const vlp_judgement *judgement);
 
     /* ---- products and rows ---- */
     /* c = alpha op(a) op(b) + beta c; op(a) is (m, k), op(b) (k, n), c (m, n). */
@@ -135,9 +213,11 @@ typedef struct vlp_backend {
     void (*negative_loss)(vlp_compute *compute, const vlp_weight_form *form, float *scores,
                           float *row_loss, const float *weights, int32_t batch, int32_t width);
     /* negatives (batch, width - 1 behind the answer) by p0, without replacement, the known answers of
-     * each query (known_offset, known) left out. entities (batch, width): the first of a row is kept. */
+     * each query, known[known_begin[i] .. known_end[i]) in ascending order, left out. entities (batch,
+     * width): the first of a row is kept. The view of the shells is the caller's, its arrays are the
+     * backend's. */
     vlp_status (*sample)(vlp_compute *compute, int32_t *entities, const int32_t *heads, int32_t batch,
-                         const int64_t *known_offset, const int32_t *known,
+                         const int64_t *known_begin, const int64_t *known_end, const int32_t *known,
                          const vlp_sample_options *options);
 
     /* ---- all entities ---- */
@@ -145,12 +225,12 @@ typedef struct vlp_backend {
     vlp_status (*all_scores)(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
                              const int32_t *relations, const float *relation_table,
                              const float *entity_table, int32_t entities, int64_t count);
-    /* Softmax cross-entropy. logits (count, columns) are scaled by temperature * column_scale[j] (NULL:
-     * 1), and become the gradients of the unscaled logits; row_loss[i] = weights[i] * cross-entropy of
-     * column answers[i]. */
+    /* Softmax cross-entropy. logits (count, columns), rows `stride` apart, are scaled by temperature *
+     * column_scale[j] (NULL: 1), and become the gradients of the unscaled logits; row_loss[i] =
+     * weights[i] * cross-entropy of column answers[i]. */
     void (*softmax_loss)(vlp_compute *compute, float *logits, float *row_loss, const int32_t *answers,
                          const float *weights, const float *column_scale, const float *column_offset,
-                         float temperature, int64_t count, int64_t columns);
+                         float temperature, int64_t count, int64_t columns, int64_t stride);
     /* x = tanh(x + bias), and its backward: grad *= 1 - y^2. */
     void (*tanh_rows)(vlp_compute *compute, float *x, const float *bias, int64_t rows, int32_t width);
     void (*tanh_backward)(vlp_compute *compute, float *grad, const float *y, int64_t rows,
@@ -176,8 +256,7 @@ typedef struct vlp_backend {
     void (*copy_columns)(vlp_compute *compute, float *to, int64_t to_stride, const float *from,
                          int64_t from_stride, int64_t rows, int32_t width);
     /* N3: *loss += weight * sum of |x|^3 over all numbers of the rows, of complex ones where `moduli`;
-     * grad
-     * += its gradient. */
+     * grad += its gradient. */
     void (*cube_loss)(vlp_compute *compute, float *grad, double *loss, const float *rows_in,
                       float weight, int64_t rows, int32_t width, bool moduli);
 
@@ -187,9 +266,6 @@ typedef struct vlp_backend {
     void (*update)(vlp_compute *compute, const vlp_update *update, float *table, float *grad,
                    float *first, float *second, uint8_t *touched, bool lazy, int64_t rows,
                    int32_t width);
-    /* The sum of squares of an array, and whether all of it is finite. */
-    double (*square_sum)(vlp_compute *compute, const float *values, int64_t count, bool *finite);
-
     /* ---- ranks ---- */
     /* For every query and mixture: candidates that score above the answer, and equal to it, the filtered
      * ones (filter_offset, filtered; the answer itself is none of them) left out. above, equal: (count,
@@ -203,7 +279,16 @@ typedef struct vlp_backend {
 
 extern const vlp_backend vlp_cpu_backend;
 
-/* By name: "cpu", "auto". The error says what there is. */
+/* "Not enough memory for WHAT", with what there is and an advice where the backend counts its memory. */
+vlp_status vlp_fail_device_memory(const vlp_backend *backend, vlp_compute *compute, const char *what,
+                                  int64_t needed, const char *advice);
+
+/* By name: "cpu", "cuda", "auto" (the GPU where there is one). The error says what is missing. */
 vlp_status vlp_backend_find(const vlp_backend **out, const char *name);
+
+/* A backend that is loaded while the program runs exports vlp_backend_load: its table, or NULL when it
+ * is of another version. `fail` sets the message of the calling thread and returns the status. */
+typedef vlp_status (*vlp_fail_function)(vlp_status status, const char *message);
+typedef const vlp_backend *(*vlp_backend_load_function)(int32_t version, vlp_fail_function fail);
 
 #endif

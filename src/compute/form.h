@@ -7,14 +7,8 @@
 #define VLP_COMPUTE_FORM_H
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
 
-#ifdef __CUDACC__
-#define VLP_FORMULA static inline __host__ __device__
-#else
-#define VLP_FORMULA static inline
-#endif
+#include "base/formula.h"
 
 /* q from h and the relation's row. */
 typedef enum vlp_transform {

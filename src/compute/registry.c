@@ -1,13 +1,133 @@
-/* The backends there are. */
+/* The backends there are. That of CUDA is a library of its own, loaded when it is asked for, so that the
+ * same program runs where there is neither GPU nor CUDA. */
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "compute/backend.h"
 
-vlp_status vlp_backend_find(const vlp_backend **out, const char *name) {
-    *out = NULL;
-    if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0) {
-        *out = &vlp_cpu_backend;
-        return VLP_OK;
+static const char library[] = "libvlp_cuda.so";
+static const char variable[] = "VLP_CUDA_LIBRARY";
+#ifndef VLP_LIBDIR
+#define VLP_LIBDIR "/usr/local/lib"
+#endif
+
+/* What loading it came to, once in a process: libraries of CUDA do not like to be unloaded. */
+static struct {
+    const vlp_backend *backend;
+    vlp_status status;
+    char message[512];
+} loaded;
+
+static vlp_status fail_message(vlp_status status, const char *message) {
+    return vlp_fail(status, "%s", message);
+}
+
+/* ---- Finding the library ------------------------------------------------------------------------- */
+
+/* Opens the library in a folder, or in one beside it. */
+static void *open_beside(const char *folder, const char *beside) {
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%s%s", folder, beside, library);
+    if (length < 0 || (size_t)length >= sizeof path || access(path, R_OK) != 0) return NULL;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* Where this code is: the folder of the program or of libvlp.so. */
+static bool own_folder(char folder[PATH_MAX]) {
+    Dl_info info;
+    void *here;
+    vlp_status (*function)(const vlp_backend **, const char *) = vlp_backend_find;
+    memcpy(&here, &function, sizeof here);
+    char path[PATH_MAX];
+    bool found = dladdr(here, &info) != 0 && info.dli_fname && strchr(info.dli_fname, '/') &&
+                 realpath(info.dli_fname, path);
+    if (!found) { /* a program that was found by PATH does not know where */
+        ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+        if (length <= 0) return false;
+        path[length] = '\0';
     }
-    return vlp_fail(VLP_ERROR_ARGUMENT, "there is no device '%.40s'; it is auto or cpu", name);
+    char *slash = strrchr(path, '/');
+    if (!slash) return false;
+    *slash = '\0';
+    memcpy(folder, path, strlen(path) + 1);
+    return true;
+}
+
+static void *open_library(void) {
+    const char *named = getenv(variable);
+    if (named && *named) return dlopen(named, RTLD_NOW | RTLD_LOCAL);
+    static const char *const places[] = {"", "../", "../lib/"};
+    char folder[PATH_MAX];
+    if (own_folder(folder))
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            void *handle = open_beside(folder, places[i]);
+            if (handle) return handle;
+        }
+    return open_beside(VLP_LIBDIR, "");
+}
+
+static void set_message(vlp_status status, const char *message) {
+    loaded.status = status;
+    snprintf(loaded.message, sizeof loaded.message, "%s", message);
+}
+
+static void load(void) {
+    char message[512];
+    void *handle = open_library();
+    if (!handle) {
+        const char *reason = dlerror();
+        snprintf(message, sizeof message,
+                 "there is no CUDA backend: %s (%s); build vlp where nvcc is, or name the library in %s",
+                 library, reason ? reason : "not found beside the program", variable);
+        set_message(VLP_ERROR_IO, message);
+        return;
+    }
+    vlp_backend_load_function start = NULL;
+    void *symbol = dlsym(handle, "vlp_backend_load");
+    memcpy(&start, &symbol, sizeof start);
+    const vlp_backend *backend = start ? start(VLP_BACKEND_VERSION, fail_message) : NULL;
+    if (!backend) {
+        snprintf(message, sizeof message, "%s is of another version of vlp; build both together",
+                 library);
+        set_message(VLP_ERROR_FORMAT, message);
+        return;
+    }
+    loaded.status = backend->probe();
+    if (loaded.status == VLP_OK)
+        loaded.backend = backend;
+    else
+        set_message(loaded.status, vlp_error_message());
+}
+
+/* ---- By name ------------------------------------------------------------------------------------- */
+
+vlp_status vlp_backend_find(const vlp_backend **out, const char *name) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    *out = NULL;
+    bool any = strcmp(name, "auto") == 0, cuda = strcmp(name, "cuda") == 0;
+    if (!any && !cuda && strcmp(name, "cpu") != 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "there is no device '%.40s'; it is auto, cpu or cuda", name);
+    if (any || cuda) {
+        pthread_once(&once, load);
+        if (cuda && !loaded.backend) return vlp_fail(loaded.status, "%s", loaded.message);
+    }
+    *out = (any || cuda) && loaded.backend ? loaded.backend : &vlp_cpu_backend;
+    return VLP_OK;
+}
+
+vlp_status vlp_fail_device_memory(const vlp_backend *backend, vlp_compute *compute, const char *what,
+                                  int64_t needed, const char *advice) {
+    int64_t unused, total;
+    if (!backend->memory(compute, &unused, &total)) return vlp_fail_memory(what);
+    double gibibyte = 1 << 30;
+    return vlp_fail(VLP_ERROR_MEMORY,
+                    "the GPU's memory does not suffice for %s: it takes %.2f GiB, and %.2f of %.2f GiB "
+                    "are free; %s, or use --device cpu",
+                    what, (double)needed / gibibyte, (double)unused / gibibyte, (double)total / gibibyte,
+                    advice);
 }

@@ -31,6 +31,10 @@ typedef struct ranker {
     int64_t *filter_offset;
     int32_t *filtered;
     int64_t filtered_capacity;
+    /* The same on the backend. */
+    int32_t *d_answers, *d_above, *d_equal, *d_filtered;
+    int64_t *d_filter_offset, d_filtered_capacity;
+    const uint8_t *only;
     int32_t competing; /* candidates before the filter */
     float *rows[2];    /* scores on this side, vertical and horizontal, where they are collected */
     int64_t score_capacity, truth_capacity;
@@ -98,10 +102,29 @@ static vlp_status collect_batch(ranker *work, const float *vertical, const float
                                 int64_t count) {
     const vlp_model *model = work->model;
     size_t bytes = (size_t)count * (size_t)model->entities * sizeof(float);
-    if (vertical) model->backend->download(model->compute, work->rows[0], vertical, bytes);
-    model->backend->download(model->compute, work->rows[1], horizontal, bytes);
+    if (vertical) VLP_TRY(model->backend->download(model->compute, work->rows[0], vertical, bytes));
+    VLP_TRY(model->backend->download(model->compute, work->rows[1], horizontal, bytes));
     for (int64_t i = 0; i < count; i++) VLP_TRY(collect_row(work, i));
     return VLP_OK;
+}
+
+/* Answers and filter of the batch, for the backend. */
+static vlp_status upload_batch(ranker *work, int64_t count) {
+    const vlp_backend *backend = work->model->backend;
+    vlp_compute *compute = work->model->compute;
+    int64_t total = work->filter_offset[count];
+    if (total > work->d_filtered_capacity) {
+        if (work->d_filtered) backend->release(compute, work->d_filtered);
+        work->d_filtered_capacity = 0;
+        work->d_filtered = backend->allocate(compute, 2 * (size_t)total * sizeof(int32_t));
+        if (!work->d_filtered) return vlp_fail_memory("known answers");
+        work->d_filtered_capacity = 2 * total;
+    }
+    size_t rows = (size_t)count;
+    VLP_TRY(backend->upload(compute, work->d_answers, work->answers, rows * sizeof(int32_t)));
+    VLP_TRY(backend->upload(compute, work->d_filter_offset, work->filter_offset,
+                            (rows + 1) * sizeof(int64_t)));
+    return backend->upload(compute, work->d_filtered, work->filtered, (size_t)total * sizeof(int32_t));
 }
 
 static vlp_status rank_batch(ranker *work, int64_t start, int64_t count) {
@@ -112,20 +135,38 @@ static vlp_status rank_batch(ranker *work, int64_t start, int64_t count) {
     const float *horizontal, *vertical;
     VLP_TRY(vlp_scorer_run(&horizontal, &vertical, work->scorer, work->queries, count));
     VLP_TRY(set_filter(work, count));
+    VLP_TRY(upload_batch(work, count));
     vlp_status status =
-        model->backend->rank(model->compute, work->above, work->equal, vertical, horizontal,
-                             work->answers, work->filter_offset, work->filtered, work->options->only,
+        model->backend->rank(model->compute, work->d_above, work->d_equal, vertical, horizontal,
+                             work->d_answers, work->d_filter_offset, work->d_filtered, work->only,
                              work->options->mixtures, mixtures, model->entities, count);
     if (status == VLP_ERROR_FORMAT)
         return vlp_fail(status, "%s (query %lld of %s); the run is damaged or training diverged",
                         vlp_error_message(), (long long)start, vlp_split_names[work->options->split]);
     VLP_TRY(status);
+    size_t cells = (size_t)count * (size_t)mixtures * sizeof(int32_t);
+    VLP_TRY(model->backend->download(model->compute, work->above, work->d_above, cells));
+    VLP_TRY(model->backend->download(model->compute, work->equal, work->d_equal, cells));
     if (work->options->collect) VLP_TRY(collect_batch(work, vertical, horizontal, count));
     for (int64_t i = 0; i < count; i++)
         for (int32_t m = 0; m < mixtures; m++)
             work->out->ranks[(int64_t)m * work->out->queries + start + i] = (vlp_rank){
                 work->above[i * mixtures + m], work->equal[i * mixtures + m], work->candidates[i]};
     return VLP_OK;
+}
+
+static vlp_status allocate_device(ranker *work, size_t batch, size_t cells) {
+    const vlp_backend *backend = work->model->backend;
+    vlp_compute *compute = work->model->compute;
+    work->d_answers = backend->allocate(compute, batch * sizeof(int32_t));
+    work->d_filter_offset = backend->allocate(compute, (batch + 1) * sizeof(int64_t));
+    work->d_above = backend->allocate(compute, cells * sizeof(int32_t));
+    work->d_equal = backend->allocate(compute, cells * sizeof(int32_t));
+    if (!work->d_answers || !work->d_filter_offset || !work->d_above || !work->d_equal)
+        return vlp_fail_memory("an evaluation");
+    if (!work->options->only) return VLP_OK;
+    work->only = backend->resident(compute, work->options->only, (size_t)work->model->entities);
+    return work->only ? VLP_OK : vlp_fail_memory("an evaluation");
 }
 
 static vlp_status allocate(ranker *work, int32_t batch) {
@@ -143,12 +184,20 @@ static vlp_status allocate(ranker *work, int32_t batch) {
         work->rows[i] = vlp_alloc(b * (size_t)work->model->entities, sizeof(float));
         if (!work->rows[i]) return vlp_fail_memory("an evaluation");
     }
+    VLP_TRY(allocate_device(work, b, cells));
     VLP_TRY(vlp_filter_new(&work->filter, work->dataset, work->options->filter));
     return vlp_scorer_new(&work->scorer, work->model, work->dataset, work->options->references,
                           work->options->references_per_head, batch, work->options->threads);
 }
 
 static void ranker_free(ranker *work) {
+    const vlp_backend *backend = work->model->backend;
+    vlp_compute *compute = work->model->compute;
+    void *there[] = {work->d_answers, work->d_filter_offset, work->d_above, work->d_equal,
+                     work->d_filtered};
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        if (there[i]) backend->release(compute, there[i]);
+    if (work->only) backend->dismiss(compute, work->only);
     vlp_filter_free(work->filter);
     vlp_scorer_free(work->scorer);
     vlp_free(work->queries);

@@ -4,7 +4,7 @@
 
 /* A tile's scores, twice BATCH * TILE floats, stay in the second-level caches between the product that
  * makes them and the selection that reads them. */
-enum { BATCH = 512, TILE = 1024 };
+enum { BATCH = 512, TILE = 2048 };
 
 struct vlp_predictor {
     vlp_predictor_options options;
@@ -89,14 +89,15 @@ int32_t vlp_predictor_batch(const vlp_predictor *predictor) {
 
 /* ---- The best answers ---------------------------------------------------------------------------- */
 
-/* A score array where the host can read it. */
-static const float *host_view(const vlp_predictor *predictor, int which, const float *scores,
-                              int64_t cells) {
-    if (!scores || on_host(predictor)) return scores;
+/* Puts a score array where the host can read it. */
+static vlp_status host_view(const float **scores, const vlp_predictor *predictor, int which,
+                            int64_t cells) {
+    if (!*scores || on_host(predictor)) return VLP_OK;
     const vlp_model *model = predictor->options.model;
-    model->backend->download(model->compute, predictor->host[which], scores,
-                             (size_t)cells * sizeof *scores);
-    return predictor->host[which];
+    const float *there = *scores;
+    *scores = predictor->host[which];
+    return model->backend->download(model->compute, predictor->host[which], there,
+                                    (size_t)cells * sizeof *there);
 }
 
 static vlp_status set_selection(vlp_predictor *predictor, int32_t wanted) {
@@ -128,10 +129,11 @@ vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries,
         int32_t columns = entities - first < predictor->tile ? entities - first : predictor->tile;
         const float *horizontal, *vertical;
         VLP_TRY(vlp_scorer_columns(&horizontal, &vertical, predictor->scorer, count, first, columns));
-        VLP_TRY(vlp_selection_offer(
-            predictor->selection, host_view(predictor, 0, horizontal, count * columns),
-            host_view(predictor, 1, vertical, count * columns),
-            vlp_scorer_inverse_norms(predictor->scorer), options->mixture, first, columns));
+        VLP_TRY(host_view(&horizontal, predictor, 0, count * columns));
+        VLP_TRY(host_view(&vertical, predictor, 1, count * columns));
+        VLP_TRY(vlp_selection_offer(predictor->selection, horizontal, vertical,
+                                    vlp_scorer_inverse_norms(predictor->scorer), options->mixture, first,
+                                    columns));
         if (vlp_stopped(observer)) return vlp_fail_stopped();
     }
     return VLP_OK;

@@ -59,8 +59,8 @@ static vlp_status allocate(vlp_scorer *scorer) {
     model->backend->inverse_norms(model->compute, scorer->inverse_norms,
                                   model->tables[VLP_TABLE_ENTITIES].value, entities,
                                   model->form.entity_width);
-    model->backend->download(model->compute, scorer->host_inverse_norms, scorer->inverse_norms,
-                             (size_t)entities * sizeof(float));
+    VLP_TRY(model->backend->download(model->compute, scorer->host_inverse_norms, scorer->inverse_norms,
+                                     (size_t)entities * sizeof(float)));
     return vlp_head_work_new(&scorer->head, model, scorer->batch);
 }
 
@@ -158,12 +158,14 @@ static void copy_references(vlp_scorer *scorer, const vlp_reference_batch *given
     memcpy(scorer->reference_counts, given->counts, (size_t)count * sizeof(int32_t));
 }
 
-static void upload_references(vlp_scorer *scorer, int64_t count) {
+static vlp_status upload_references(vlp_scorer *scorer, int64_t count) {
     const vlp_model *model = scorer->model;
+    const vlp_backend *backend = model->backend;
     size_t ids = (size_t)(count * scorer->references.count) * sizeof(int32_t);
-    model->backend->upload(model->compute, scorer->d_reference_heads, scorer->reference_heads, ids);
-    model->backend->upload(model->compute, scorer->d_reference_answers, scorer->reference_answers, ids);
-    model->backend->upload(model->compute, scorer->d_reference_counts, scorer->reference_counts,
+    VLP_TRY(backend->upload(model->compute, scorer->d_reference_heads, scorer->reference_heads, ids));
+    VLP_TRY(
+        backend->upload(model->compute, scorer->d_reference_answers, scorer->reference_answers, ids));
+    return backend->upload(model->compute, scorer->d_reference_counts, scorer->reference_counts,
                            (size_t)count * sizeof(int32_t));
 }
 
@@ -178,9 +180,9 @@ vlp_status vlp_scorer_prepare(vlp_scorer *scorer, const vlp_query *queries, int6
         scorer->heads[i] = queries[i].entity;
         scorer->relations[i] = queries[i].relation;
     }
-    backend->upload(model->compute, scorer->d_heads, scorer->heads, (size_t)count * sizeof(int32_t));
-    backend->upload(model->compute, scorer->d_relations, scorer->relations,
-                    (size_t)count * sizeof(int32_t));
+    size_t bytes = (size_t)count * sizeof(int32_t);
+    VLP_TRY(backend->upload(model->compute, scorer->d_heads, scorer->heads, bytes));
+    VLP_TRY(backend->upload(model->compute, scorer->d_relations, scorer->relations, bytes));
     backend->gather(model->compute, scorer->rows, model->tables[VLP_TABLE_ENTITIES].value,
                     scorer->d_heads, count, model->form.entity_width);
     backend->query(model->compute, &model->form, scorer->q, scorer->rows, scorer->d_relations,
@@ -190,7 +192,7 @@ vlp_status vlp_scorer_prepare(vlp_scorer *scorer, const vlp_query *queries, int6
         copy_references(scorer, given, count);
     else
         VLP_TRY(find_references(scorer, queries, count));
-    upload_references(scorer, count);
+    VLP_TRY(upload_references(scorer, count));
     vlp_reference_batch references = {scorer->d_reference_heads, scorer->d_reference_answers,
                                       scorer->d_reference_counts, scorer->references.count};
     vlp_head_forward(model, &scorer->head, scorer->rows, scorer->d_relations, scorer->q, &references,
@@ -260,9 +262,8 @@ static vlp_status score_pairs(float *out, const vlp_scorer *scorer, const vlp_fo
                                         scorer->d_relations, model->tables[VLP_TABLE_RELATIONS].value,
                                         model->tables[VLP_TABLE_ENTITIES].value, model->entities,
                                         pairs));
-    model->backend->download(model->compute, out, scorer->pair_scores,
-                             (size_t)pairs->batch * (size_t)pairs->width * sizeof *out);
-    return VLP_OK;
+    return model->backend->download(model->compute, out, scorer->pair_scores,
+                                    (size_t)pairs->batch * (size_t)pairs->width * sizeof *out);
 }
 
 vlp_status vlp_scorer_pairs(float *horizontal, float *vertical, vlp_scorer *scorer,
@@ -271,7 +272,8 @@ vlp_status vlp_scorer_pairs(float *horizontal, float *vertical, vlp_scorer *scor
     int64_t cells = count * width;
     if (cells == 0) return VLP_OK;
     VLP_TRY(reserve_pairs(scorer, cells));
-    model->backend->upload(model->compute, scorer->d_pairs, entities, (size_t)cells * sizeof *entities);
+    VLP_TRY(model->backend->upload(model->compute, scorer->d_pairs, entities,
+                                   (size_t)cells * sizeof *entities));
     vlp_pairs pairs = {(int32_t)count, width, scorer->d_pairs};
     if (horizontal) VLP_TRY(score_pairs(horizontal, scorer, &model->form, scorer->q, &pairs));
     if (!vertical || !model->vertical) return VLP_OK;

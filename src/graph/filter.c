@@ -145,6 +145,11 @@ const int32_t *vlp_filter_answers(const vlp_filter *filter, int32_t entity, int3
     return filter->answer + first;
 }
 
+const int32_t *vlp_filter_list(const vlp_filter *filter, int64_t *count) {
+    *count = filter->offset[filter->entities];
+    return filter->answer;
+}
+
 bool vlp_filter_has(const vlp_filter *filter, int32_t entity, int32_t relation, int32_t answer) {
     int64_t slot = lower_bound(filter, entity, relation, answer);
     return slot < filter->offset[entity + 1] && filter->relation[slot] == relation &&

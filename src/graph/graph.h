@@ -34,4 +34,7 @@ int64_t vlp_graph_slots(const vlp_graph *graph, int32_t node, int32_t relation, 
 vlp_status vlp_filter_build(vlp_filter **out, const vlp_triple *const *lists, const int64_t *counts,
                             int list_count, int32_t entities, int32_t relations, int32_t threads);
 
+/* The answers of all queries, one behind the other: what vlp_filter_answers points into. */
+const int32_t *vlp_filter_list(const vlp_filter *filter, int64_t *count);
+
 #endif

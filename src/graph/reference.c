@@ -384,6 +384,11 @@ const vlp_reference *vlp_references_get(const vlp_references *references, int64_
     return references->items + query * references->most;
 }
 
+const vlp_reference *vlp_references_all(const vlp_references *references, const int32_t **counts) {
+    *counts = references->counts;
+    return references->items;
+}
+
 void vlp_references_free(vlp_references *references) {
     if (!references) return;
     vlp_free(references->items);

@@ -13,4 +13,7 @@
 vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
                                 int64_t count, const vlp_reference_options *options);
 
+/* The references of all queries, (queries, N) of which the first counts[i] of row i are there. */
+const vlp_reference *vlp_references_all(const vlp_references *references, const int32_t **counts);
+
 #endif

@@ -26,9 +26,10 @@ vlp_status vlp_run_fingerprint(const char **out, vlp_run *run) {
         if (bytes == 0) continue;
         float *values = vlp_alloc(bytes, 1);
         if (!values) return vlp_fail_memory("a checksum");
-        run->backend->download(run->compute, values, table->value, bytes);
-        XXH3_128bits_update(&state, values, bytes);
+        vlp_status status = run->backend->download(run->compute, values, table->value, bytes);
+        if (status == VLP_OK) XXH3_128bits_update(&state, values, bytes);
         vlp_free(values);
+        VLP_TRY(status);
     }
     vlp_mixture mixture = vlp_run_mixture(run);
     float mixed[2] = {mixture.vertical, mixture.horizontal};

@@ -4,91 +4,66 @@
 
 #include "learn/trainer_inside.h"
 
-/* ---- The horizontal loss ------------------------------------------------------------------------- */
-
-/* Known answers of the batch's queries, one behind the other. */
-static vlp_status list_known(vlp_trainer *trainer) {
-    int64_t total = 0;
-    for (int32_t i = 0; i < trainer->batch; i++) {
-        int64_t count;
-        const int32_t *answers =
-            vlp_filter_answers(trainer->known, trainer->heads[i], trainer->query_relations[i], &count);
-        VLP_TRY(vlp_grow(&trainer->known_list, &trainer->known_capacity, total + count, sizeof(int32_t),
-                         "known answers"));
-        if (count > 0) memcpy(trainer->known_list + total, answers, (size_t)count * sizeof *answers);
-        trainer->known_offset[i] = total;
-        total += count;
-    }
-    trainer->known_offset[trainer->batch] = total;
-    return VLP_OK;
-}
-
 /* The paper's L2 over sampled negatives: gradients of q and of entities. */
-static vlp_status negative_step(double *loss, vlp_trainer *trainer, int64_t step) {
+static vlp_status negative_step(vlp_trainer *trainer) {
     const vlp_settings *settings = trainer->settings;
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
+    const vlp_batch *chosen = &trainer->chosen;
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
               *relations = &model->tables[VLP_TABLE_RELATIONS];
-    VLP_TRY(list_known(trainer));
-    vlp_shell_view view;
-    const vlp_shells *shells = trainer->shells;
-    if (shells)
-        view = (vlp_shell_view){
-            shells->nodes,  shells->limit, shells->matrix,      vlp_shells_stride(shells->nodes),
-            shells->counts, shells->near,  shells->near_offset, shells->near_member};
-    vlp_sample_options sampling = {shells ? &view : NULL, (float)settings->alpha0, model->entities,
-                                   settings->negatives,   settings->seed,          (uint64_t)step};
-    VLP_TRY(backend->sample(model->compute, trainer->d_pairs, trainer->d_heads, trainer->batch,
-                            trainer->known_offset, trainer->known_list, &sampling));
-    vlp_pairs pairs = {trainer->batch, trainer->width, trainer->d_pairs};
+    vlp_sample_options sampling = {trainer->shells ? &trainer->view : NULL, (float)settings->alpha0,
+                                   model->entities, settings->negatives, settings->seed};
+    VLP_TRY(backend->sample(model->compute, chosen->pairs, chosen->heads, trainer->batch,
+                            chosen->known_begin, chosen->known_end, trainer->known_list, &sampling));
+    vlp_pairs pairs = {trainer->batch, trainer->width, chosen->pairs};
     VLP_TRY(backend->pair_scores(model->compute, &model->form, trainer->scores, trainer->q,
-                                 trainer->d_relations, relations->value, entities->value,
-                                 model->entities, &pairs));
+                                 chosen->relations, relations->value, entities->value, model->entities,
+                                 &pairs));
     vlp_weight_form weights = {(vlp_weighing)settings->weights, (float)settings->alpha1,
                                (float)settings->alpha2, (float)settings->tau,
                                settings->red_form == VLP_RED_PUBLISHED};
-    backend->negative_loss(model->compute, &weights, trainer->scores, trainer->d_row_loss,
-                           trainer->d_weights, trainer->batch, trainer->width);
-    *loss += vlp_trainer_sum(trainer, trainer->batch);
+    backend->negative_loss(model->compute, &weights, trainer->scores, trainer->row_loss, chosen->weights,
+                           trainer->batch, trainer->width);
+    vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, trainer->batch, 1);
     return backend->pair_backward(model->compute, &model->form, trainer->q_grad, entities->grad,
                                   entities->touched, relations->grad, trainer->scores, trainer->q,
-                                  trainer->d_relations, relations->value, model->relations,
-                                  entities->value, model->entities, &pairs);
+                                  chosen->relations, relations->value, model->relations, entities->value,
+                                  model->entities, &pairs);
 }
 
 /* 1-to-All cross-entropy of the dot models. */
-static vlp_status all_step(double *loss, vlp_trainer *trainer) {
+static vlp_status all_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     int32_t width = model->form.query_width;
+    int64_t stride = vlp_trainer_stride(trainer, model->entities);
     for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
         int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
         const float *q = trainer->q + start * width;
         backend->product(model->compute, false, true, rows, model->entities, width, 1, q, width,
-                         entities->value, width, 0, trainer->logits, model->entities);
-        backend->softmax_loss(model->compute, trainer->logits, trainer->d_row_loss,
-                              trainer->d_answers + start, trainer->d_weights + start, NULL, NULL, 1,
-                              rows, model->entities);
-        *loss += vlp_trainer_sum(trainer, rows);
+                         entities->value, width, 0, trainer->logits, stride);
+        backend->softmax_loss(model->compute, trainer->logits, trainer->row_loss,
+                              trainer->chosen.answers + start, trainer->chosen.weights + start, NULL,
+                              NULL, 1, rows, model->entities, stride);
+        vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, rows, 1);
         backend->product(model->compute, false, false, rows, width, model->entities, 1, trainer->logits,
-                         model->entities, entities->value, width, 0, trainer->q_grad + start * width,
-                         width);
+                         stride, entities->value, width, 0, trainer->q_grad + start * width, width);
         backend->product(model->compute, true, false, model->entities, width, rows, 1, trainer->logits,
-                         model->entities, q, width, 1, entities->grad, width);
+                         stride, q, width, 1, entities->grad, width);
     }
     backend->fill_bytes(model->compute, entities->touched, 1, (size_t)model->entities);
     return VLP_OK;
 }
 
 /* N3 over the heads, relations and answers of the batch. */
-static vlp_status cube_step(double *loss, vlp_trainer *trainer) {
+static vlp_status cube_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     bool moduli = vlp_model_row_of(model->options.kind)->complex_valued;
     float weight = (float)(trainer->settings->n3 / trainer->batch);
-    const int32_t *ids[3] = {trainer->d_heads, trainer->d_answers, trainer->d_relations};
+    const int32_t *ids[3] = {trainer->chosen.heads, trainer->chosen.answers, trainer->chosen.relations};
     for (int part = 0; part < 3; part++) {
         vlp_table *table = &model->tables[part == 2 ? VLP_TABLE_RELATIONS : VLP_TABLE_ENTITIES];
         /* N3 is for models whose relations are as wide as their entities. */
@@ -96,8 +71,8 @@ static vlp_status cube_step(double *loss, vlp_trainer *trainer) {
         backend->gather(model->compute, rows, table->value, ids[part], trainer->batch, table->width);
         backend->zero(model->compute, grad,
                       (size_t)trainer->batch * (size_t)table->width * sizeof *grad);
-        backend->cube_loss(model->compute, grad, loss, rows, weight, trainer->batch, table->width,
-                           moduli);
+        backend->cube_loss(model->compute, grad, &trainer->report->losses[VLP_GROUP_EMBEDDINGS], rows,
+                           weight, trainer->batch, table->width, moduli);
         VLP_TRY(backend->scatter_add(model->compute, table->grad, table->touched, grad, NULL, ids[part],
                                      trainer->batch, (int32_t)table->rows, table->width));
     }
@@ -105,61 +80,64 @@ static vlp_status cube_step(double *loss, vlp_trainer *trainer) {
 }
 
 /* Predicting the relation of (h, ?, t) among all, inverse ones included. */
-static vlp_status relation_step(double *loss, vlp_trainer *trainer) {
+static vlp_status relation_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
               *relations = &model->tables[VLP_TABLE_RELATIONS];
     int32_t e = model->form.entity_width, width = model->form.relation_width, all = model->relations;
+    int64_t stride = vlp_trainer_stride(trainer, all);
     size_t bytes = (size_t)trainer->batch * (size_t)e * sizeof(float);
-    backend->gather(model->compute, trainer->head_rows, entities->value, trainer->d_heads,
+    backend->gather(model->compute, trainer->head_rows, entities->value, trainer->chosen.heads,
                     trainer->batch, e);
-    backend->gather(model->compute, trainer->answer_rows, entities->value, trainer->d_answers,
+    backend->gather(model->compute, trainer->answer_rows, entities->value, trainer->chosen.answers,
                     trainer->batch, e);
     backend->relation_query(model->compute, &model->form, trainer->v, trainer->head_rows,
                             trainer->answer_rows, trainer->batch);
     backend->product(model->compute, false, true, trainer->batch, all, width, 1, trainer->v, width,
-                     relations->value, width, 0, trainer->relation_logits, all);
-    backend->softmax_loss(model->compute, trainer->relation_logits, trainer->d_row_loss,
-                          trainer->d_relations, trainer->d_weights, NULL, NULL, 1, trainer->batch, all);
+                     relations->value, width, 0, trainer->relation_logits, stride);
+    backend->softmax_loss(model->compute, trainer->relation_logits, trainer->row_loss,
+                          trainer->chosen.relations, trainer->chosen.weights, NULL, NULL, 1,
+                          trainer->batch, all, stride);
     float weight = (float)trainer->settings->relation_prediction;
-    *loss += (double)weight * vlp_trainer_sum(trainer, trainer->batch);
+    vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, trainer->batch, (double)weight);
     backend->product(model->compute, false, false, trainer->batch, width, all, weight,
-                     trainer->relation_logits, all, relations->value, width, 0, trainer->v_grad, width);
+                     trainer->relation_logits, stride, relations->value, width, 0, trainer->v_grad,
+                     width);
     backend->product(model->compute, true, false, all, width, trainer->batch, weight,
-                     trainer->relation_logits, all, trainer->v, width, 1, relations->grad, width);
+                     trainer->relation_logits, stride, trainer->v, width, 1, relations->grad, width);
     backend->zero(model->compute, trainer->heads_grad, bytes);
     backend->zero(model->compute, trainer->answers_grad, bytes);
     backend->relation_query_backward(model->compute, &model->form, trainer->heads_grad,
                                      trainer->answers_grad, trainer->v_grad, trainer->head_rows,
                                      trainer->answer_rows, trainer->batch);
     VLP_TRY(backend->scatter_add(model->compute, entities->grad, entities->touched, trainer->heads_grad,
-                                 NULL, trainer->d_heads, trainer->batch, model->entities, e));
+                                 NULL, trainer->chosen.heads, trainer->batch, model->entities, e));
     return backend->scatter_add(model->compute, entities->grad, entities->touched, trainer->answers_grad,
-                                NULL, trainer->d_answers, trainer->batch, model->entities, e);
+                                NULL, trainer->chosen.answers, trainer->batch, model->entities, e);
 }
 
-vlp_status vlp_horizontal_step(double *loss, vlp_trainer *trainer, int64_t step) {
+vlp_status vlp_horizontal_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
               *relations = &model->tables[VLP_TABLE_RELATIONS];
     if (trainer->settings->loss == VLP_LOSS_NEGATIVES)
-        VLP_TRY(negative_step(loss, trainer, step));
+        VLP_TRY(negative_step(trainer));
     else
-        VLP_TRY(all_step(loss, trainer));
+        VLP_TRY(all_step(trainer));
     if (trainer->settings->vertical && trainer->settings->vertical_gradient)
         backend->add(model->compute, trainer->q_grad, trainer->vertical_q_grad,
                      (int64_t)trainer->batch * model->form.query_width);
     backend->zero(model->compute, trainer->heads_grad,
                   (size_t)trainer->batch * (size_t)model->form.entity_width * sizeof(float));
     VLP_TRY(backend->query_backward(model->compute, &model->form, trainer->heads_grad, relations->grad,
-                                    trainer->q_grad, trainer->head_rows, trainer->d_relations,
+                                    trainer->q_grad, trainer->head_rows, trainer->chosen.relations,
                                     relations->value, model->relations, trainer->batch, false));
     VLP_TRY(backend->scatter_add(model->compute, entities->grad, entities->touched, trainer->heads_grad,
-                                 NULL, trainer->d_heads, trainer->batch, model->entities,
+                                 NULL, trainer->chosen.heads, trainer->batch, model->entities,
                                  model->form.entity_width));
-    if (trainer->settings->relation_prediction > 0) VLP_TRY(relation_step(loss, trainer));
-    if (trainer->settings->n3 > 0) VLP_TRY(cube_step(loss, trainer));
+    if (trainer->settings->relation_prediction > 0) VLP_TRY(relation_step(trainer));
+    if (trainer->settings->n3 > 0) VLP_TRY(cube_step(trainer));
     return VLP_OK;
 }

@@ -30,6 +30,7 @@ typedef struct training {
     char *metrics; /* the lines of metrics.jsonl */
     int64_t metrics_size, metrics_capacity;
     double started;
+    double looked;      /* when the losses were read last */
     int64_t started_at; /* step */
 } training;
 
@@ -148,10 +149,17 @@ static vlp_status add_metrics_line(training *work, double mrr) {
     return VLP_OK;
 }
 
+/* Waits for the steps that were asked for: their loss, or what went wrong in one of them. */
+static vlp_status look(training *work) {
+    work->looked = seconds();
+    return vlp_trainer_read(&work->loss, work->trainer);
+}
+
 /* Evaluates, keeps the model when it is the best so far. *stop: patience has run out. */
 static vlp_status check_point(training *work, bool *stop) {
     double mrr = NAN;
     bool keep = true;
+    VLP_TRY(look(work));
     if (work->dataset->splits[VLP_VALID].count > 0) {
         vlp_mixture mixture = work->progress.mixture;
         VLP_TRY(evaluate(&mrr, &mixture, work));
@@ -176,11 +184,15 @@ static vlp_status check_point(training *work, bool *stop) {
 }
 
 static vlp_status save(training *work) {
+    VLP_TRY(look(work));
     VLP_TRY(vlp_run_save_metrics(work->folder, work->metrics));
     return vlp_run_save_state(work->folder, work->model, &work->progress, &work->facts);
 }
 
 /* ---- The loop ------------------------------------------------------------------------------------ */
+
+/* Steps are not waited for, but a fault is not to go unseen for long. */
+#define LOOK_EVERY 0.25 /* s */
 
 static bool due(int64_t step, int64_t every) {
     return every > 0 && step % every == 0;
@@ -190,8 +202,9 @@ static vlp_status loop(training *work) {
     const vlp_settings *settings = &work->settings;
     bool done = work->progress.step >= settings->steps;
     while (!done) {
-        VLP_TRY(vlp_trainer_step(&work->loss, work->trainer, work->progress.step,
+        VLP_TRY(vlp_trainer_step(NULL, work->trainer, work->progress.step,
                                  settings->trains == VLP_TRAINS_HEAD));
+        if (seconds() - work->looked > LOOK_EVERY) VLP_TRY(look(work));
         int64_t step = ++work->progress.step;
         bool last = step == settings->steps, stop = false;
         vlp_progress(work->observer, "steps", step, settings->steps);

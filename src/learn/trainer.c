@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "graph/reference.h"
-#include "learn/order.h"
 #include "learn/trainer_inside.h"
 
 /* ---- Schedule ------------------------------------------------------------------------------------ */
@@ -29,7 +28,8 @@ double vlp_rate_at(const vlp_settings *settings, double rate, int64_t step) {
 static vlp_status prepare_graph(vlp_trainer *trainer) {
     const vlp_settings *settings = trainer->settings;
     const vlp_dataset *dataset = trainer->dataset;
-    VLP_TRY(vlp_filter_new(&trainer->known, dataset, 1u << VLP_TRAIN));
+    if (settings->loss == VLP_LOSS_NEGATIVES || settings->query_weights)
+        VLP_TRY(vlp_filter_new(&trainer->known, dataset, 1u << VLP_TRAIN));
     if (settings->loss == VLP_LOSS_NEGATIVES && settings->negatives_from == VLP_NEGATIVES_RED) {
         vlp_skeleton *skeleton = NULL;
         VLP_TRY(vlp_skeleton_new(&skeleton, dataset->graph, settings->threads));
@@ -50,108 +50,200 @@ static vlp_status prepare_graph(vlp_trainer *trainer) {
     return VLP_OK;
 }
 
-/* An array of the trainer: where its pointer is, and how large. */
+/* Where the known answers of every training query stand in the filter's list. */
+static vlp_status find_known(vlp_trainer *trainer) {
+    int64_t train = trainer->queries / 2, total;
+    const vlp_triple *triples = trainer->dataset->splits[VLP_TRAIN].items;
+    int32_t relations = vlp_dataset_relation_count(trainer->dataset);
+    const int32_t *list = vlp_filter_list(trainer->known, &total);
+    if (total > UINT32_MAX)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%lld known answers are more than a trainer can hold",
+                        (long long)total);
+    trainer->known_begin = vlp_alloc((size_t)trainer->queries, sizeof *trainer->known_begin);
+    trainer->known_counts = vlp_alloc((size_t)trainer->queries, sizeof *trainer->known_counts);
+    if (!trainer->known_begin || !trainer->known_counts) return vlp_fail_memory("known answers");
+#pragma omp parallel for num_threads(vlp_thread_count(trainer->settings->threads)) schedule(static)
+    for (int64_t query = 0; query < trainer->queries; query++) {
+        vlp_triple triple = triples[query % train];
+        bool forward = query < train;
+        int64_t count;
+        const int32_t *answers = vlp_filter_answers(trainer->known, forward ? triple.head : triple.tail,
+                                                    triple.relation + (forward ? 0 : relations), &count);
+        trainer->known_begin[query] = (uint32_t)(answers - list);
+        trainer->known_counts[query] = (int32_t)count;
+    }
+    return VLP_OK;
+}
+
+/* Hands a host array to the backend; *out stays NULL for an array that is not there. */
+static vlp_status make_resident(vlp_trainer *trainer, void *out, const void *host, int64_t count,
+                                size_t size) {
+    const vlp_model *model = trainer->model;
+    if (!host) return VLP_OK;
+    assert(trainer->resident_count < MOST_RESIDENTS);
+    size_t bytes = (size_t)count * size;
+    const void *memory = model->backend->resident(model->compute, host, bytes);
+    if (!memory)
+        return vlp_fail_device_memory(model->backend, model->compute, "the training graph",
+                                      (int64_t)bytes, "lower distance_memory or references");
+    trainer->residents[trainer->resident_count++] = memory;
+    memcpy(out, &memory, sizeof memory);
+    return VLP_OK;
+}
+
+static vlp_status upload_graph(vlp_trainer *trainer) {
+    const vlp_settings *settings = trainer->settings;
+    const vlp_triple_list *train = &trainer->dataset->splits[VLP_TRAIN];
+    vlp_query_tables *tables = &trainer->tables;
+    int64_t queries = trainer->queries, known = 0;
+    *tables = (vlp_query_tables){.triples = train->count,
+                                 .relations = vlp_dataset_relation_count(trainer->dataset),
+                                 .seed = settings->seed,
+                                 .weigh = settings->query_weights,
+                                 .most = settings->references};
+    VLP_TRY(make_resident(trainer, &tables->items, train->items, train->count, sizeof(vlp_triple)));
+    if (trainer->known) {
+        VLP_TRY(find_known(trainer));
+        const int32_t *list = vlp_filter_list(trainer->known, &known);
+        VLP_TRY(make_resident(trainer, &trainer->known_list, list, known, sizeof *list));
+        VLP_TRY(make_resident(trainer, &tables->known_begin, trainer->known_begin, queries,
+                              sizeof *tables->known_begin));
+        VLP_TRY(make_resident(trainer, &tables->known_counts, trainer->known_counts, queries,
+                              sizeof *tables->known_counts));
+    }
+    if (trainer->references) {
+        const int32_t *counts;
+        const vlp_reference *edges = vlp_references_all(trainer->references, &counts);
+        VLP_TRY(make_resident(trainer, &tables->edges, edges, queries * tables->most, sizeof *edges));
+        VLP_TRY(make_resident(trainer, &tables->edge_counts, counts, queries, sizeof *counts));
+    }
+    const vlp_shells *shells = trainer->shells;
+    if (!shells) return VLP_OK;
+    vlp_shell_view *view = &trainer->view;
+    int64_t nodes = shells->nodes, stride = vlp_shells_stride(shells->nodes);
+    *view = (vlp_shell_view){.nodes = shells->nodes, .limit = shells->limit, .stride = stride};
+    VLP_TRY(make_resident(trainer, &view->matrix, shells->matrix, nodes * stride, 1));
+    VLP_TRY(make_resident(trainer, &view->counts, shells->counts, nodes * (shells->limit + 1),
+                          sizeof *shells->counts));
+    VLP_TRY(make_resident(trainer, &view->near, shells->near, nodes, 1));
+    VLP_TRY(make_resident(trainer, &view->near_offset, shells->near_offset, nodes + 1,
+                          sizeof *shells->near_offset));
+    return make_resident(trainer, &view->near_member, shells->near_member, shells->near_offset[nodes],
+                         sizeof *shells->near_member);
+}
+
+/* An array of the trainer on the backend: where its pointer is, and how large. */
 typedef struct array {
     void *place; /* address of the pointer */
     int64_t count;
     size_t size;
 } array;
 
-enum { MOST_ARRAYS = 48 };
+enum { MOST_ARRAYS = 40 };
 
-static int32_t host_arrays(vlp_trainer *trainer, array out[MOST_ARRAYS]) {
-    int64_t b = trainer->batch, most = trainer->settings->references;
-    int64_t columns = trainer->settings->candidates > 0 ? b + trainer->settings->candidates : 0;
-    const array arrays[] = {
-        {&trainer->query, b, sizeof(int64_t)},
-        {&trainer->heads, b, sizeof(int32_t)},
-        {&trainer->query_relations, b, sizeof(int32_t)},
-        {&trainer->answers, b, sizeof(int32_t)},
-        {&trainer->pairs, b * trainer->width, sizeof(int32_t)},
-        {&trainer->weights, b, sizeof(float)},
-        {&trainer->even, b, sizeof(float)},
-        {&trainer->row_loss, b, sizeof(float)},
-        {&trainer->known_offset, b + 1, sizeof(int64_t)},
-        {&trainer->reference_heads, b * most, sizeof(int32_t)},
-        {&trainer->reference_answers, b * most, sizeof(int32_t)},
-        {&trainer->reference_counts, b, sizeof(int32_t)},
-        {&trainer->columns, columns, sizeof(int32_t)},
-        {&trainer->column_answers, b, sizeof(int32_t)},
-        {&trainer->offsets, columns, sizeof(float)},
-        {&trainer->column_of, columns ? trainer->model->entities : 0, sizeof(int32_t)}};
+static int32_t batch_arrays(vlp_trainer *trainer, array *out) {
+    const vlp_settings *settings = trainer->settings;
+    vlp_batch *chosen = &trainer->chosen;
+    int64_t b = trainer->batch, most = settings->references;
+    int64_t pairs = settings->loss == VLP_LOSS_NEGATIVES ? b * trainer->width : 0;
+    int64_t sampled = settings->candidates > 0 ? b + settings->candidates : 0;
+    const array arrays[] = {{&trainer->report, 1, sizeof(vlp_step_report)},
+                            {&chosen->heads, b, sizeof(int32_t)},
+                            {&chosen->relations, b, sizeof(int32_t)},
+                            {&chosen->answers, b, sizeof(int32_t)},
+                            {&chosen->weights, b, sizeof(float)},
+                            {&chosen->pairs, pairs, sizeof(int32_t)},
+                            {&chosen->known_begin, pairs ? b : 0, sizeof(int64_t)},
+                            {&chosen->known_end, pairs ? b : 0, sizeof(int64_t)},
+                            {&chosen->reference_heads, b * most, sizeof(int32_t)},
+                            {&chosen->reference_answers, b * most, sizeof(int32_t)},
+                            {&chosen->reference_counts, settings->vertical ? b : 0, sizeof(int32_t)},
+                            {&trainer->columns.ids, sampled, sizeof(int32_t)},
+                            {&trainer->columns.offsets, sampled, sizeof(float)},
+                            {&trainer->columns.answers, sampled ? b : 0, sizeof(int32_t)},
+                            {&trainer->scores, pairs, sizeof(float)}};
     memcpy(out, arrays, sizeof arrays);
     return (int32_t)(sizeof arrays / sizeof *arrays);
 }
 
-static int32_t device_arrays(vlp_trainer *trainer, array out[MOST_ARRAYS]) {
+static int32_t work_arrays(vlp_trainer *trainer, array *out) {
     const vlp_settings *settings = trainer->settings;
     const vlp_form *form = &trainer->model->form;
-    int64_t b = trainer->batch, most = settings->references, entities = trainer->model->entities;
+    int64_t b = trainer->batch, entities = trainer->model->entities;
     int64_t e = form->entity_width, q = form->query_width;
     int64_t sampled = settings->candidates > 0 ? b + settings->candidates : 0;
     int64_t shared =
         settings->vertical && settings->vertical_gradient ? sampled ? sampled : entities : 0;
     int64_t asked = settings->relation_prediction > 0 ? b : 0;
     int64_t columns = sampled > entities ? sampled : entities;
-    const array arrays[] = {
-        {&trainer->d_heads, b, sizeof(int32_t)},
-        {&trainer->d_relations, b, sizeof(int32_t)},
-        {&trainer->d_answers, b, sizeof(int32_t)},
-        {&trainer->d_pairs, b * trainer->width, sizeof(int32_t)},
-        {&trainer->d_reference_heads, b * most, sizeof(int32_t)},
-        {&trainer->d_reference_answers, b * most, sizeof(int32_t)},
-        {&trainer->d_reference_counts, b, sizeof(int32_t)},
-        {&trainer->d_weights, b, sizeof(float)},
-        {&trainer->d_even, b, sizeof(float)},
-        {&trainer->d_row_loss, b, sizeof(float)},
-        {&trainer->head_rows, b * e, sizeof(float)},
-        {&trainer->heads_grad, b * e, sizeof(float)},
-        {&trainer->q, b * q, sizeof(float)},
-        {&trainer->q_grad, b * q, sizeof(float)},
-        {&trainer->scores, b * trainer->width, sizeof(float)},
-        {&trainer->logits, trainer->block * columns, sizeof(float)},
-        {&trainer->inverse_norms, columns, sizeof(float)},
-        {&trainer->output_grad, b * e, sizeof(float)},
-        {&trainer->d_columns, sampled, sizeof(int32_t)},
-        {&trainer->d_column_answers, b, sizeof(int32_t)},
-        {&trainer->d_offsets, sampled, sizeof(float)},
-        {&trainer->candidate_rows, sampled * e, sizeof(float)},
-        {&trainer->candidate_grad, shared * e, sizeof(float)},
-        {&trainer->projected, shared * e, sizeof(float)},
-        {&trainer->vertical_q_grad, shared ? b * q : 0, sizeof(float)},
-        {&trainer->answer_rows, asked * e, sizeof(float)},
-        {&trainer->answers_grad, asked * e, sizeof(float)},
-        {&trainer->v, asked * form->relation_width, sizeof(float)},
-        {&trainer->v_grad, asked * form->relation_width, sizeof(float)},
-        {&trainer->relation_logits, asked * trainer->model->relations, sizeof(float)}};
+    bool logits = settings->vertical || settings->loss == VLP_LOSS_CROSS_ENTROPY;
+    int64_t stride = vlp_trainer_stride(trainer, columns);
+    int64_t relations = vlp_trainer_stride(trainer, trainer->model->relations);
+    const array arrays[] = {{&trainer->even, b, sizeof(float)},
+                            {&trainer->row_loss, b, sizeof(float)},
+                            {&trainer->head_rows, b * e, sizeof(float)},
+                            {&trainer->heads_grad, b * e, sizeof(float)},
+                            {&trainer->q, b * q, sizeof(float)},
+                            {&trainer->q_grad, b * q, sizeof(float)},
+                            {&trainer->logits, logits ? trainer->block * stride : 0, sizeof(float)},
+                            {&trainer->inverse_norms, columns, sizeof(float)},
+                            {&trainer->output_grad, b * e, sizeof(float)},
+                            {&trainer->candidate_rows, sampled * e, sizeof(float)},
+                            {&trainer->candidate_grad, shared * e, sizeof(float)},
+                            {&trainer->projected, shared * e, sizeof(float)},
+                            {&trainer->vertical_q_grad, shared ? b * q : 0, sizeof(float)},
+                            {&trainer->answer_rows, asked * e, sizeof(float)},
+                            {&trainer->answers_grad, asked * e, sizeof(float)},
+                            {&trainer->v, asked * form->relation_width, sizeof(float)},
+                            {&trainer->v_grad, asked * form->relation_width, sizeof(float)},
+                            {&trainer->relation_logits, asked * relations, sizeof(float)}};
     memcpy(out, arrays, sizeof arrays);
     return (int32_t)(sizeof arrays / sizeof *arrays);
+}
+
+static int32_t all_arrays(vlp_trainer *trainer, array out[MOST_ARRAYS]) {
+    int32_t count = batch_arrays(trainer, out);
+    return count + work_arrays(trainer, out + count);
+}
+
+/* Every query counts the same in the head's loss. */
+static vlp_status upload_even(vlp_trainer *trainer) {
+    const vlp_model *model = trainer->model;
+    float *even = vlp_alloc((size_t)trainer->batch, sizeof *even);
+    if (!even) return vlp_fail_memory("a batch");
+    for (int32_t i = 0; i < trainer->batch; i++)
+        even[i] = (float)(trainer->settings->vertical_weight / trainer->batch);
+    vlp_status status = model->backend->upload(model->compute, trainer->even, even,
+                                               (size_t)trainer->batch * sizeof *even);
+    vlp_free(even);
+    return status;
 }
 
 static vlp_status allocate(vlp_trainer *trainer) {
     array arrays[MOST_ARRAYS];
     const vlp_model *model = trainer->model;
-    int64_t rows = LOGIT_LIMIT / (model->entities > 0 ? model->entities : 1);
+    const vlp_backend *backend = model->backend;
+    int64_t rows = LOGIT_LIMIT / (model->entities > 0 ? model->entities : 1), bytes = 0;
     trainer->block = (int32_t)(rows < 1 ? 1 : rows < trainer->batch ? rows : trainer->batch);
-    int32_t count = host_arrays(trainer, arrays);
-    for (int32_t i = 0; i < count; i++) {
-        void *memory = vlp_alloc_zero((size_t)arrays[i].count, arrays[i].size);
-        if (!memory) return vlp_fail_memory("a batch");
-        memcpy(arrays[i].place, &memory, sizeof memory);
-    }
-    if (trainer->settings->candidates > 0)
-        memset(trainer->column_of, 0xff, (size_t)model->entities * sizeof(int32_t));
-    count = device_arrays(trainer, arrays);
+    int32_t count = all_arrays(trainer, arrays);
+    for (int32_t i = 0; i < count; i++) bytes += arrays[i].count * (int64_t)arrays[i].size;
     for (int32_t i = 0; i < count; i++) {
         if (arrays[i].count == 0) continue;
-        void *memory =
-            model->backend->allocate(model->compute, (size_t)arrays[i].count * arrays[i].size);
-        if (!memory) return vlp_fail_memory("a batch on the device");
+        void *memory = backend->allocate(model->compute, (size_t)arrays[i].count * arrays[i].size);
+        if (!memory)
+            return vlp_fail_device_memory(backend, model->compute, "a batch", bytes,
+                                          "lower batch, negatives or candidates");
         memcpy(arrays[i].place, &memory, sizeof memory);
+    }
+    trainer->chosen.count = trainer->batch;
+    trainer->chosen.width = trainer->width;
+    for (int i = 0; i < 2; i++) {
+        trainer->plans[i] = backend->plan_new(model->compute);
+        if (!trainer->plans[i]) return vlp_fail_memory("a step");
     }
     if (trainer->settings->vertical)
         VLP_TRY(vlp_head_work_new(&trainer->head, trainer->model, trainer->batch));
-    return VLP_OK;
+    return upload_even(trainer);
 }
 
 vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const vlp_settings *settings,
@@ -164,10 +256,10 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
     trainer->model = model;
     trainer->observer = observer;
     trainer->queries = 2 * dataset->splits[VLP_TRAIN].count;
-    trainer->relations = vlp_dataset_relation_count(dataset);
     trainer->batch = settings->batch < trainer->queries ? settings->batch : (int32_t)trainer->queries;
     trainer->width = settings->negatives + 1;
     vlp_status status = prepare_graph(trainer);
+    if (status == VLP_OK) status = upload_graph(trainer);
     if (status == VLP_OK) status = allocate(trainer);
     if (status != VLP_OK) {
         vlp_trainer_free(trainer);
@@ -180,189 +272,127 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
 void vlp_trainer_free(vlp_trainer *trainer) {
     if (!trainer) return;
     const vlp_model *model = trainer->model;
+    const vlp_backend *backend = model->backend;
     array arrays[MOST_ARRAYS];
-    for (int device = 0; device < 2; device++) {
-        int32_t count = device ? device_arrays(trainer, arrays) : host_arrays(trainer, arrays);
-        for (int32_t i = 0; i < count; i++) {
-            void *memory;
-            memcpy(&memory, arrays[i].place, sizeof memory);
-            if (!memory) continue;
-            if (device)
-                model->backend->release(model->compute, memory);
-            else
-                vlp_free(memory);
-        }
+    for (int i = 0; i < 2; i++)
+        if (trainer->plans[i]) backend->plan_free(model->compute, trainer->plans[i]);
+    int32_t count = all_arrays(trainer, arrays);
+    for (int32_t i = 0; i < count; i++) {
+        void *memory;
+        memcpy(&memory, arrays[i].place, sizeof memory);
+        if (memory) backend->release(model->compute, memory);
     }
-    vlp_free(trainer->known_list);
+    for (int32_t i = 0; i < trainer->resident_count; i++)
+        backend->dismiss(model->compute, trainer->residents[i]);
     vlp_head_work_free(&trainer->head, model);
+    vlp_free(trainer->known_begin);
+    vlp_free(trainer->known_counts);
     vlp_filter_free(trainer->known);
     vlp_shells_free(trainer->shells);
     vlp_references_free(trainer->references);
     vlp_free(trainer);
 }
 
-/* ---- A batch ------------------------------------------------------------------------------------- */
-
-/* A training query: its entity, relation and answer. */
-static void query_at(const vlp_trainer *trainer, int64_t query, int32_t *entity, int32_t *relation,
-                     int32_t *answer) {
-    int64_t train = trainer->queries / 2;
-    vlp_triple triple = trainer->dataset->splits[VLP_TRAIN].items[query % train];
-    bool forward = query < train;
-    *entity = forward ? triple.head : triple.tail;
-    *relation = triple.relation + (forward ? 0 : trainer->relations);
-    *answer = forward ? triple.tail : triple.head;
-}
-
-static int32_t inverse_of(const vlp_trainer *trainer, int32_t relation) {
-    return relation < trainer->relations ? relation + trainer->relations : relation - trainer->relations;
-}
-
-/* 1 / sqrt(n(h, r) + n(t, r-1) + 6), made to sum to one over the batch. */
-static void set_weights(vlp_trainer *trainer) {
-    double sum = 0;
-    for (int32_t i = 0; i < trainer->batch; i++) {
-        double weight = 1;
-        if (trainer->settings->query_weights) {
-            int64_t forward, backward;
-            vlp_filter_answers(trainer->known, trainer->heads[i], trainer->query_relations[i], &forward);
-            vlp_filter_answers(trainer->known, trainer->answers[i],
-                               inverse_of(trainer, trainer->query_relations[i]), &backward);
-            weight = 1 / sqrt((double)(forward + backward + 6));
-        }
-        trainer->weights[i] = (float)weight;
-        sum += weight;
-    }
-    for (int32_t i = 0; i < trainer->batch; i++) {
-        trainer->weights[i] = (float)((double)trainer->weights[i] / sum);
-        trainer->even[i] = (float)(trainer->settings->vertical_weight / trainer->batch);
-    }
-}
-
-static void set_references(vlp_trainer *trainer) {
-    int32_t most = trainer->settings->references;
-    const vlp_triple *train = trainer->dataset->splits[VLP_TRAIN].items;
-    for (int32_t i = 0; i < trainer->batch; i++) {
-        int32_t count = 0;
-        const vlp_reference *list = NULL;
-        if (trainer->references)
-            list = vlp_references_get(trainer->references, trainer->query[i], &count);
-        trainer->reference_counts[i] = count;
-        for (int32_t j = 0; j < count; j++) {
-            vlp_triple edge = train[list[j].edge];
-            bool forward = trainer->query_relations[i] < trainer->relations;
-            trainer->reference_heads[(int64_t)i * most + j] = forward ? edge.head : edge.tail;
-            trainer->reference_answers[(int64_t)i * most + j] = forward ? edge.tail : edge.head;
-        }
-    }
-}
-
-static void upload(const vlp_trainer *trainer, void *to, const void *from, int64_t count, size_t size) {
-    trainer->model->backend->upload(trainer->model->compute, to, from, (size_t)count * size);
-}
-
-/* Chooses and uploads the queries of a step. */
-static vlp_status set_batch(vlp_trainer *trainer, int64_t step) {
-    int64_t b = trainer->batch, most = trainer->settings->references;
-    for (int64_t i = 0; i < b; i++) {
-        int64_t at = step * b + i;
-        trainer->query[i] = vlp_permuted(at % trainer->queries, trainer->queries,
-                                         trainer->settings->seed, (uint64_t)(at / trainer->queries));
-        query_at(trainer, trainer->query[i], &trainer->heads[i], &trainer->query_relations[i],
-                 &trainer->answers[i]);
-        trainer->pairs[i * trainer->width] = trainer->answers[i];
-    }
-    set_weights(trainer);
-    upload(trainer, trainer->d_heads, trainer->heads, b, sizeof(int32_t));
-    upload(trainer, trainer->d_relations, trainer->query_relations, b, sizeof(int32_t));
-    upload(trainer, trainer->d_answers, trainer->answers, b, sizeof(int32_t));
-    upload(trainer, trainer->d_pairs, trainer->pairs, b * trainer->width, sizeof(int32_t));
-    upload(trainer, trainer->d_weights, trainer->weights, b, sizeof(float));
-    upload(trainer, trainer->d_even, trainer->even, b, sizeof(float));
-    if (trainer->settings->vertical) {
-        set_references(trainer);
-        upload(trainer, trainer->d_reference_heads, trainer->reference_heads, b * most, sizeof(int32_t));
-        upload(trainer, trainer->d_reference_answers, trainer->reference_answers, b * most,
-               sizeof(int32_t));
-        upload(trainer, trainer->d_reference_counts, trainer->reference_counts, b, sizeof(int32_t));
-    }
-    return VLP_OK;
-}
-
-double vlp_trainer_sum(vlp_trainer *trainer, int64_t rows) {
-    trainer->model->backend->download(trainer->model->compute, trainer->row_loss, trainer->d_row_loss,
-                                      (size_t)rows * sizeof(float));
-    double sum = 0;
-    for (int64_t i = 0; i < rows; i++) sum += (double)trainer->row_loss[i];
-    return sum;
-}
-
 /* ---- The step ------------------------------------------------------------------------------------ */
 
-/* The factor that clips the gradient of a group of tables, after seeing that all of it is finite. */
-static vlp_status clip_factor(double *factor, vlp_trainer *trainer, int first, int last, int64_t step) {
-    vlp_model *model = trainer->model;
-    double sum = 0;
-    for (int id = first; id <= last; id++) {
-        bool finite;
-        const vlp_table *table = &model->tables[id];
-        if (table->rows == 0) continue;
-        sum +=
-            model->backend->square_sum(model->compute, table->grad, table->rows * table->width, &finite);
-        if (!finite)
-            return vlp_fail(VLP_ERROR_FORMAT,
-                            "step %lld: the gradient of %s is not finite; lower the rate, or set clip",
-                            (long long)step, table->name);
-    }
-    double clip = trainer->settings->clip;
-    *factor = clip > 0 && sum > clip * clip ? clip / sqrt(sum) : 1;
-    return VLP_OK;
+void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t rows, double weight) {
+    const vlp_model *model = trainer->model;
+    model->backend->sum(model->compute, &trainer->report->losses[group], trainer->row_loss, rows,
+                        weight);
 }
 
-static vlp_status update_tables(vlp_trainer *trainer, int first, int last, double rate, int64_t step) {
+/* Sees whether the gradients of all tables are finite, and how they are to be clipped. */
+static void judge(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
+    vlp_model *model = trainer->model;
+    vlp_judgement judgement = {.clip = trainer->settings->clip};
+    for (int group = 0; group < VLP_GROUPS; group++) judgement.tables[group] = tables[group];
+    for (int id = 0; id < VLP_TABLES; id++) {
+        const vlp_table *table = &model->tables[id];
+        if (!((tables[0] | tables[1]) >> id & 1)) continue;
+        model->backend->square_sum(model->compute, &trainer->report->squares[id], table->grad,
+                                   table->rows * table->width);
+    }
+    model->backend->judge(model->compute, trainer->report, &judgement);
+}
+
+static void update_tables(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
     const vlp_settings *settings = trainer->settings;
     vlp_model *model = trainer->model;
-    double factor = 1;
-    VLP_TRY(clip_factor(&factor, trainer, first, last, step));
-    vlp_update update = {.kind = settings->optimizer == VLP_ADAGRAD,
-                         .rate = (float)vlp_rate_at(settings, rate, step),
-                         .beta1 = (float)settings->beta1,
-                         .beta2 = (float)settings->beta2,
-                         .epsilon = (float)settings->epsilon,
-                         .correction1 = (float)(1 - pow(settings->beta1, (double)step + 1)),
-                         .correction2 = (float)(1 - pow(settings->beta2, (double)step + 1)),
-                         .scale = (float)factor};
-    for (int id = first; id <= last; id++) {
+    for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
+        int group = tables[VLP_GROUP_HEAD] >> id & 1 ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
+        if (!(tables[group] >> id & 1)) continue;
+        vlp_update update = {.kind = settings->optimizer == VLP_ADAGRAD,
+                             .group = group,
+                             .beta1 = (float)settings->beta1,
+                             .beta2 = (float)settings->beta2,
+                             .epsilon = (float)settings->epsilon,
+                             .report = trainer->report};
         bool lazy = settings->optimizer == VLP_LAZY_ADAM && id == VLP_TABLE_ENTITIES;
-        if (table->rows > 0)
-            model->backend->update(model->compute, &update, table->value, table->grad, table->first,
-                                   table->second, table->touched, lazy, table->rows, table->width);
+        model->backend->update(model->compute, &update, table->value, table->grad, table->first,
+                               table->second, table->touched, lazy, table->rows, table->width);
     }
+}
+
+/* All operations of a step. They are the same in every step: what differs is in the backend's memory. */
+static vlp_status make_step(vlp_trainer *trainer, bool head_only) {
+    vlp_model *model = trainer->model;
+    const vlp_backend *backend = model->backend;
+    const vlp_batch *chosen = &trainer->chosen;
+    backend->zero(model->compute, trainer->report->losses, sizeof trainer->report->losses);
+    backend->choose_batch(model->compute, &trainer->tables, chosen);
+    backend->gather(model->compute, trainer->head_rows, model->tables[VLP_TABLE_ENTITIES].value,
+                    chosen->heads, trainer->batch, model->form.entity_width);
+    backend->query(model->compute, &model->form, trainer->q, trainer->head_rows, chosen->relations,
+                   model->tables[VLP_TABLE_RELATIONS].value, trainer->batch, false);
+    /* The head first: it reads the rows that the horizontal step's N3 overwrites. */
+    if (trainer->settings->vertical) VLP_TRY(vlp_vertical_step(trainer));
+    if (!head_only) VLP_TRY(vlp_horizontal_step(trainer));
+    uint32_t tables[VLP_GROUPS] = {0, 0};
+    for (int id = 0; id < VLP_TABLES; id++) {
+        int group = vlp_table_of_head(id) ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
+        if (model->tables[id].rows == 0 || (head_only && group == VLP_GROUP_EMBEDDINGS)) continue;
+        tables[group] |= 1u << id;
+    }
+    judge(trainer, tables);
+    update_tables(trainer, tables);
     return VLP_OK;
 }
 
 vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step, bool head_only) {
     const vlp_settings *settings = trainer->settings;
-    vlp_model *model = trainer->model;
+    const vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    *loss = (vlp_step_loss){0, 0};
-    VLP_TRY(set_batch(trainer, step));
-    backend->gather(model->compute, trainer->head_rows, model->tables[VLP_TABLE_ENTITIES].value,
-                    trainer->d_heads, trainer->batch, model->form.entity_width);
-    backend->query(model->compute, &model->form, trainer->q, trainer->head_rows, trainer->d_relations,
-                   model->tables[VLP_TABLE_RELATIONS].value, trainer->batch, false);
-    /* The head first: it reads the rows that the horizontal step's N3 overwrites. */
-    if (settings->vertical) VLP_TRY(vlp_vertical_step(&loss->vertical, trainer, step));
-    if (!head_only) VLP_TRY(vlp_horizontal_step(&loss->horizontal, trainer, step));
-    if (!isfinite(loss->horizontal) || !isfinite(loss->vertical))
-        return vlp_fail(VLP_ERROR_FORMAT,
-                        "step %lld: the %s loss is not finite; lower the rate, or set clip",
-                        (long long)step, isfinite(loss->horizontal) ? "vertical" : "horizontal");
-    if (!head_only)
-        VLP_TRY(update_tables(trainer, VLP_TABLE_ENTITIES, VLP_TABLE_RELATIONS, settings->rate, step));
     double head_rate = settings->vertical_rate > 0 ? settings->vertical_rate : settings->rate;
-    if (settings->vertical)
-        VLP_TRY(update_tables(trainer, VLP_TABLE_NODE, VLP_TABLE_OUTPUT_BIAS, head_rate, step));
-    return VLP_OK;
+    vlp_step_values values = {
+        .step = step,
+        .rates = {(float)vlp_rate_at(settings, settings->rate, step),
+                  (float)vlp_rate_at(settings, head_rate, step)},
+        .correction1 = (float)(1 - pow(settings->beta1, (double)step + 1)),
+        .correction2 = (float)(1 - pow(settings->beta2, (double)step + 1)),
+    };
+    vlp_plan *plan = trainer->plans[head_only];
+    if (!backend->step_begin(model->compute, plan, &values)) {
+        vlp_status status = make_step(trainer, head_only);
+        vlp_status ended = backend->step_end(model->compute, plan);
+        VLP_TRY(status);
+        VLP_TRY(ended);
+    }
+    return loss ? vlp_trainer_read(loss, trainer) : VLP_OK;
+}
+
+vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer) {
+    const vlp_model *model = trainer->model;
+    vlp_step_report report;
+    VLP_TRY(model->backend->download(model->compute, &report, trainer->report, sizeof report));
+    *loss = (vlp_step_loss){report.losses[VLP_GROUP_EMBEDDINGS], report.losses[VLP_GROUP_HEAD]};
+    if (report.fault == VLP_FAULT_NONE) return VLP_OK;
+    if (report.fault >= VLP_FAULT_TABLE)
+        return vlp_fail(
+            VLP_ERROR_FORMAT, "step %lld: the gradient of %s is not finite; lower the rate, or set clip",
+            (long long)report.fault_step, model->tables[report.fault - VLP_FAULT_TABLE].name);
+    return vlp_fail(VLP_ERROR_FORMAT,
+                    "step %lld: the %s loss is not finite; lower the rate, or set clip",
+                    (long long)report.fault_step,
+                    report.fault == VLP_FAULT_HORIZONTAL_LOSS ? "horizontal" : "vertical");
 }

@@ -7,40 +7,39 @@
 /* Logits of one block of rows: at most this many numbers. */
 enum { LOGIT_LIMIT = 64 << 20 };
 
+enum { MOST_RESIDENTS = 16 };
+
 struct vlp_trainer {
     const vlp_dataset *dataset;
     const vlp_settings *settings;
     vlp_model *model;
     const vlp_observer *observer;
     int64_t queries; /* 2 * train */
-    int32_t batch, width, relations;
+    int32_t batch, width;
     vlp_filter *known;          /* of train */
     vlp_shells *shells;         /* for ReD */
     vlp_references *references; /* of all training queries, for the head */
-    /* The batch, on the host. */
-    int64_t *query;
-    int32_t *heads, *query_relations, *answers, *pairs;
-    float *weights, *even, *row_loss;
-    int64_t *known_offset;
-    int32_t *known_list;
-    int64_t known_capacity;
-    int32_t *reference_heads, *reference_answers, *reference_counts;
-    /* The columns of a sampled softmax, on the host: ids, log corrections, each query's answer's place.
-     */
-    int32_t *columns, *column_answers;
-    float *offsets;
-    int32_t *column_of; /* (entities) the place of an answer of the batch, -1 in between */
+    uint32_t *known_begin;      /* (queries) in the filter's list */
+    int32_t *known_counts;      /* (queries) */
+    /* All that a step reads of these, for the backend to read. */
+    vlp_query_tables tables;
+    vlp_shell_view view;
+    const int32_t *known_list;
+    const void *residents[MOST_RESIDENTS];
+    int32_t resident_count;
+    /* A whole step, and one of the head alone. */
+    vlp_plan *plans[2];
     /* On the backend. */
-    int32_t *d_heads, *d_relations, *d_answers, *d_pairs;
-    int32_t *d_reference_heads, *d_reference_answers, *d_reference_counts;
-    float *d_weights, *d_even, *d_row_loss;
+    vlp_step_report *report;
+    vlp_batch chosen;
+    vlp_columns columns; /* of a sampled softmax */
+    float *even, *row_loss;
     float *head_rows, *heads_grad, *q, *q_grad; /* (batch, d) */
     float *scores;                              /* (batch, width) */
-    float *logits;                              /* (block, entities) */
-    float *inverse_norms;                       /* (entities) */
+    float *logits;                              /* (block, columns), rows `stride` apart */
+    float *inverse_norms;                       /* (columns) */
     float *output_grad;                         /* (batch, d_e) */
-    int32_t *d_columns, *d_column_answers;
-    float *d_offsets, *candidate_rows; /* of a sampled softmax */
+    float *candidate_rows;                      /* of a sampled softmax */
     /* Where embeddings feel L1: the candidates' gradients, and the query's. */
     float *candidate_grad, *projected, *vertical_q_grad;
     /* Where the relation is predicted too. */
@@ -49,11 +48,17 @@ struct vlp_trainer {
     vlp_head_work head;
 };
 
-/* The sum of the first rows of d_row_loss. */
-double vlp_trainer_sum(vlp_trainer *trainer, int64_t rows);
+/* How far apart rows of `columns` logits stand. */
+static inline int64_t vlp_trainer_stride(const vlp_trainer *trainer, int64_t columns) {
+    int64_t unit = trainer->model->backend->stride;
+    return (columns + unit - 1) / unit * unit;
+}
+
+/* Adds the first rows of row_loss, times a weight, to a loss of the report. */
+void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t rows, double weight);
 
 /* The two losses of a step, each adding to the gradients of what it trains. */
-vlp_status vlp_horizontal_step(double *loss, vlp_trainer *trainer, int64_t step);
-vlp_status vlp_vertical_step(double *loss, vlp_trainer *trainer, int64_t step);
+vlp_status vlp_horizontal_step(vlp_trainer *trainer);
+vlp_status vlp_vertical_step(vlp_trainer *trainer);
 
 #endif

@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -35,6 +36,28 @@ static void set_shapes(vlp_model *model) {
     }
 }
 
+static int64_t table_bytes(const vlp_model *model, bool training) {
+    int64_t bytes = 0;
+    for (int id = 0; id < VLP_TABLES; id++)
+        bytes += model->tables[id].rows * (int64_t)model->tables[id].width * (int64_t)sizeof(float);
+    return training ? 4 * bytes : bytes;
+}
+
+/* Says before anything is allocated what would fit, where the backend counts its memory. */
+static vlp_status check_memory(const vlp_model *model, bool training) {
+    int64_t unused, total, needed = table_bytes(model, training);
+    if (!model->backend->memory(model->compute, &unused, &total) || needed <= unused) return VLP_OK;
+    vlp_model smaller = *model;
+    while (smaller.options.dim > 1 && table_bytes(&smaller, training) > unused) {
+        smaller.options.dim -= 1 + smaller.options.dim / 16;
+        vlp_model_form(&smaller.form, &smaller.options);
+        set_shapes(&smaller);
+    }
+    char advice[64];
+    snprintf(advice, sizeof advice, "dim = %d would fit", smaller.options.dim);
+    return vlp_fail_device_memory(model->backend, model->compute, "the model", needed, advice);
+}
+
 static vlp_status allocate_table(const vlp_model *model, vlp_table *table, bool training) {
     size_t count = (size_t)table->rows * (size_t)table->width;
     float **parts[4] = {&table->value, &table->grad, &table->first, &table->second};
@@ -63,12 +86,12 @@ vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_comput
     model->vertical = vertical;
     vlp_model_form(&model->form, options);
     set_shapes(model);
-    for (int id = 0; id < VLP_TABLES; id++) {
-        vlp_status status = allocate_table(model, &model->tables[id], training);
-        if (status != VLP_OK) {
-            vlp_model_free(model);
-            return status;
-        }
+    vlp_status status = check_memory(model, training);
+    for (int id = 0; id < VLP_TABLES && status == VLP_OK; id++)
+        status = allocate_table(model, &model->tables[id], training);
+    if (status != VLP_OK) {
+        vlp_model_free(model);
+        return status;
     }
     *out = model;
     return VLP_OK;
@@ -128,8 +151,10 @@ vlp_status vlp_model_init(vlp_model *model, uint64_t seed, double init_scale) {
         float *host = vlp_alloc((size_t)count, sizeof *host);
         if (!host) return vlp_fail_memory("initial values");
         fill_values(host, count, seed, values);
-        model->backend->upload(model->compute, table->value, host, (size_t)count * sizeof *host);
+        vlp_status status =
+            model->backend->upload(model->compute, table->value, host, (size_t)count * sizeof *host);
         vlp_free(host);
+        VLP_TRY(status);
     }
     return VLP_OK;
 }

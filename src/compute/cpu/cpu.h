@@ -21,6 +21,7 @@ typedef struct cpu_segments {
 
 struct vlp_compute {
     int threads;
+    vlp_step_values values; /* of the step */
     cpu_segments segments;
     /* Which pairs the segments are of: the backward pass uses those of the forward pass again. */
     const int32_t *segments_of;
@@ -33,6 +34,8 @@ struct vlp_compute {
                   const float *, blasint, const float *, blasint, float, float *, blasint);
     int32_t *marks; /* (threads, entities) of the sampler */
     int64_t marks_capacity;
+    int32_t *column_of; /* (entities) the column of an answer of the batch, -1 in between */
+    int64_t column_capacity;
 };
 
 /* Sorts items 0 .. count - 1 by ids[i]; items with a negative id are left out. */
@@ -70,11 +73,11 @@ vlp_status cpu_pair_backward(vlp_compute *, const vlp_form *, float *, float *, 
 void cpu_negative_loss(vlp_compute *, const vlp_weight_form *, float *, float *, const float *, int32_t,
                        int32_t);
 vlp_status cpu_sample(vlp_compute *, int32_t *, const int32_t *, int32_t, const int64_t *,
-                      const int32_t *, const vlp_sample_options *);
+                      const int64_t *, const int32_t *, const vlp_sample_options *);
 vlp_status cpu_all_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
                           const float *, const float *, int32_t, int64_t);
 void cpu_softmax_loss(vlp_compute *, float *, float *, const int32_t *, const float *, const float *,
-                      const float *, float, int64_t, int64_t);
+                      const float *, float, int64_t, int64_t, int64_t);
 void cpu_tanh_rows(vlp_compute *, float *, const float *, int64_t, int32_t);
 void cpu_tanh_backward(vlp_compute *, float *, const float *, int64_t, int32_t);
 void cpu_normalize(vlp_compute *, float *, float *, int64_t, int32_t);
@@ -97,7 +100,16 @@ void cpu_copy_columns(vlp_compute *, float *, int64_t, const float *, int64_t, i
 void cpu_cube_loss(vlp_compute *, float *, double *, const float *, float, int64_t, int32_t, bool);
 void cpu_update(vlp_compute *, const vlp_update *, float *, float *, float *, float *, uint8_t *, bool,
                 int64_t, int32_t);
-double cpu_square_sum(vlp_compute *, const float *, int64_t, bool *);
+vlp_plan *cpu_plan_new(vlp_compute *);
+void cpu_plan_free(vlp_compute *, vlp_plan *);
+bool cpu_step_begin(vlp_compute *, vlp_plan *, const vlp_step_values *);
+vlp_status cpu_step_end(vlp_compute *, vlp_plan *);
+void cpu_choose_batch(vlp_compute *, const vlp_query_tables *, const vlp_batch *);
+vlp_status cpu_choose_columns(vlp_compute *, int32_t *, const vlp_columns *, const int32_t *, int32_t,
+                              int32_t, int32_t, uint64_t);
+void cpu_sum(vlp_compute *, double *, const float *, int64_t, double);
+void cpu_square_sum(vlp_compute *, double *, const float *, int64_t);
+void cpu_judge(vlp_compute *, vlp_step_report *, const vlp_judgement *);
 vlp_status cpu_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
                     const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t,
                     int32_t, int64_t);

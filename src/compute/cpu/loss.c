@@ -75,9 +75,9 @@ VLP_CLONES static float softmax_row(float *x, int32_t answer, float weight, cons
 
 void cpu_softmax_loss(vlp_compute *compute, float *logits, float *row_loss, const int32_t *answers,
                       const float *weights, const float *column_scale, const float *column_offset,
-                      float temperature, int64_t count, int64_t columns) {
+                      float temperature, int64_t count, int64_t columns, int64_t stride) {
 #pragma omp parallel for num_threads(compute->threads) schedule(static)
     for (int64_t i = 0; i < count; i++)
-        row_loss[i] = softmax_row(logits + i * columns, answers[i], weights[i], column_scale,
+        row_loss[i] = softmax_row(logits + i * stride, answers[i], weights[i], column_scale,
                                   column_offset, temperature, columns);
 }

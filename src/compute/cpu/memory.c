@@ -8,8 +8,13 @@ static void cpu_close(vlp_compute *compute) {
     cpu_segments_free(&compute->segments);
     vlp_free(compute->scratch);
     vlp_free(compute->marks);
+    vlp_free(compute->column_of);
     cpu_blas_close(compute);
     vlp_free(compute);
+}
+
+static vlp_status cpu_probe(void) {
+    return VLP_OK;
 }
 
 static vlp_status cpu_open(vlp_compute **out, int32_t threads) {
@@ -36,9 +41,27 @@ static void cpu_release(vlp_compute *compute, void *memory) {
     vlp_free(memory);
 }
 
-static void cpu_copy(vlp_compute *compute, void *to, const void *from, size_t bytes) {
+static vlp_status cpu_copy(vlp_compute *compute, void *to, const void *from, size_t bytes) {
     (void)compute;
     if (bytes > 0) memcpy(to, from, bytes);
+    return VLP_OK;
+}
+
+/* Host memory is this backend's own. */
+static const void *cpu_resident(vlp_compute *compute, const void *host, size_t bytes) {
+    (void)compute, (void)bytes;
+    return host;
+}
+
+static void cpu_dismiss(vlp_compute *compute, const void *memory) {
+    (void)compute, (void)memory;
+}
+
+/* Allocations of the host fail by themselves, or grow into swap: nobody counts. */
+static bool cpu_memory(vlp_compute *compute, int64_t *unused, int64_t *total) {
+    (void)compute;
+    *unused = *total = 0;
+    return false;
 }
 
 static void cpu_fill_bytes(vlp_compute *compute, void *memory, int value, size_t bytes) {
@@ -51,6 +74,8 @@ static void cpu_zero(vlp_compute *compute, void *memory, size_t bytes) {
 }
 
 const vlp_backend vlp_cpu_backend = {.name = "cpu",
+                                     .stride = 1,
+                                     .probe = cpu_probe,
                                      .open = cpu_open,
                                      .close = cpu_close,
                                      .allocate = cpu_allocate,
@@ -59,6 +84,18 @@ const vlp_backend vlp_cpu_backend = {.name = "cpu",
                                      .download = cpu_copy,
                                      .zero = cpu_zero,
                                      .fill_bytes = cpu_fill_bytes,
+                                     .resident = cpu_resident,
+                                     .dismiss = cpu_dismiss,
+                                     .memory = cpu_memory,
+                                     .plan_new = cpu_plan_new,
+                                     .plan_free = cpu_plan_free,
+                                     .step_begin = cpu_step_begin,
+                                     .step_end = cpu_step_end,
+                                     .choose_batch = cpu_choose_batch,
+                                     .choose_columns = cpu_choose_columns,
+                                     .sum = cpu_sum,
+                                     .square_sum = cpu_square_sum,
+                                     .judge = cpu_judge,
                                      .product = cpu_product,
                                      .gather = cpu_gather,
                                      .gather_mean = cpu_gather_mean,
@@ -90,7 +127,6 @@ const vlp_backend vlp_cpu_backend = {.name = "cpu",
                                      .copy_columns = cpu_copy_columns,
                                      .cube_loss = cpu_cube_loss,
                                      .update = cpu_update,
-                                     .square_sum = cpu_square_sum,
                                      .rank = cpu_rank};
 
 float *cpu_scratch(vlp_compute *compute, int64_t count) {

@@ -4,7 +4,12 @@
 
 #include "compute/cpu/cpu.h"
 
-VLP_CLONES static void adam_row(const vlp_update *u, float *x, float *g, float *m, float *v,
+/* An update with the numbers of its step. */
+typedef struct row_update {
+    float rate, beta1, beta2, epsilon, correction1, correction2, scale;
+} row_update;
+
+VLP_CLONES static void adam_row(const row_update *u, float *x, float *g, float *m, float *v,
                                 int32_t width) {
     float step = u->rate / u->correction1, root = 1.0f / sqrtf(u->correction2);
     for (int32_t j = 0; j < width; j++) {
@@ -16,7 +21,7 @@ VLP_CLONES static void adam_row(const vlp_update *u, float *x, float *g, float *
     }
 }
 
-VLP_CLONES static void adagrad_row(const vlp_update *u, float *x, float *g, float *v, int32_t width) {
+VLP_CLONES static void adagrad_row(const row_update *u, float *x, float *g, float *v, int32_t width) {
     for (int32_t j = 0; j < width; j++) {
         float grad = g[j] * u->scale;
         v[j] += grad * grad;
@@ -27,14 +32,24 @@ VLP_CLONES static void adagrad_row(const vlp_update *u, float *x, float *g, floa
 
 void cpu_update(vlp_compute *compute, const vlp_update *update, float *table, float *grad, float *first,
                 float *second, uint8_t *touched, bool lazy, int64_t rows, int32_t width) {
+    const vlp_step_values *values = &compute->values;
+    const vlp_step_report *report = update->report;
+    if (report && report->fault != VLP_FAULT_NONE) return;
+    row_update row = {.rate = values->rates[update->group],
+                      .beta1 = update->beta1,
+                      .beta2 = update->beta2,
+                      .epsilon = update->epsilon,
+                      .correction1 = values->correction1,
+                      .correction2 = values->correction2,
+                      .scale = report ? report->scales[update->group] : 1.0f};
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (rows * width > 16384)
     for (int64_t i = 0; i < rows; i++) {
         if (lazy && !touched[i]) continue;
         if (touched) touched[i] = 0;
         int64_t at = i * width;
         if (update->kind == 0)
-            adam_row(update, table + at, grad + at, first + at, second + at, width);
+            adam_row(&row, table + at, grad + at, first + at, second + at, width);
         else
-            adagrad_row(update, table + at, grad + at, second + at, width);
+            adagrad_row(&row, table + at, grad + at, second + at, width);
     }
 }

@@ -113,13 +113,13 @@ VLP_CLONES static double square_chunk(const float *values, int64_t count) {
     return sum;
 }
 
-double cpu_square_sum(vlp_compute *compute, const float *values, int64_t count, bool *finite) {
+void cpu_square_sum(vlp_compute *compute, double *out, const float *values, int64_t count) {
     enum { CHUNK = 4096 };
     int64_t chunks = (count + CHUNK - 1) / CHUNK;
     double *parts = vlp_alloc((size_t)chunks, sizeof *parts), sum = 0;
     if (!parts) {
-        *finite = false;
-        return NAN;
+        *out = NAN;
+        return;
     }
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (chunks > 16)
     for (int64_t c = 0; c < chunks; c++)
@@ -128,8 +128,12 @@ double cpu_square_sum(vlp_compute *compute, const float *values, int64_t count, 
     /* In their order, whichever thread made them. */
     for (int64_t c = 0; c < chunks; c++) sum += parts[c];
     vlp_free(parts);
-    *finite = isfinite(sum);
-    return sum;
+    *out = sum;
+}
+
+void cpu_sum(vlp_compute *compute, double *out, const float *values, int64_t count, double weight) {
+    (void)compute;
+    *out += weight * sum_in_order(values, count);
 }
 
 /* ---- Elementwise passes over rows ---------------------------------------------------------------- */

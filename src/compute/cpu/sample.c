@@ -174,7 +174,7 @@ static void draw_query(drawing *draw, int32_t *out, const int32_t *known, int64_
 }
 
 vlp_status cpu_sample(vlp_compute *compute, int32_t *entities, const int32_t *heads, int32_t batch,
-                      const int64_t *known_offset, const int32_t *known,
+                      const int64_t *known_begin, const int64_t *known_end, const int32_t *known,
                       const vlp_sample_options *options) {
     int64_t size = (int64_t)compute->threads * options->entities;
     if (size > compute->marks_capacity) {
@@ -189,13 +189,14 @@ vlp_status cpu_sample(vlp_compute *compute, int32_t *entities, const int32_t *he
     int32_t width = options->count + 1;
 #pragma omp parallel for num_threads(compute->threads) schedule(dynamic, 8)
     for (int32_t i = 0; i < batch; i++) {
-        drawing draw = {.options = options,
-                        .head = heads[i],
-                        .mark = compute->marks + (int64_t)omp_get_thread_num() * options->entities,
-                        .stamp = i,
-                        .random = {options->seed, options->step, (uint32_t)i, 0, 4, {{0}}}};
-        draw_query(&draw, entities + (int64_t)i * width + 1, known + known_offset[i],
-                   known_offset[i + 1] - known_offset[i]);
+        drawing draw = {
+            .options = options,
+            .head = heads[i],
+            .mark = compute->marks + (int64_t)omp_get_thread_num() * options->entities,
+            .stamp = i,
+            .random = {options->seed, (uint64_t)compute->values.step, (uint32_t)i, 0, 4, {{0}}}};
+        draw_query(&draw, entities + (int64_t)i * width + 1, known + known_begin[i],
+                   known_end[i] - known_begin[i]);
     }
     return VLP_OK;
 }

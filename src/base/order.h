@@ -1,12 +1,12 @@
 /* A keyed permutation of 0 .. n - 1, by counters: the i-th of a pass is known without making the others,
  * so that a run resumes in the middle of a pass with nothing saved. A Feistel network over the next even
  * power of two, walked until it falls inside. */
-#ifndef VLP_LEARN_ORDER_H
-#define VLP_LEARN_ORDER_H
+#ifndef VLP_BASE_ORDER_H
+#define VLP_BASE_ORDER_H
 
 #include "base/random.h"
 
-static inline int64_t vlp_permuted(int64_t i, int64_t n, uint64_t seed, uint64_t pass) {
+VLP_FORMULA int64_t vlp_permuted(int64_t i, int64_t n, uint64_t seed, uint64_t pass) {
     int half = 1;
     while (half < 31 && (INT64_C(1) << (2 * half)) < n) half++;
     uint32_t mask = (uint32_t)((UINT64_C(1) << half) - 1);

@@ -1,0 +1,122 @@
+/* What a step is made of besides its mathematics: its values, its queries, its judgement. */
+#include <math.h>
+#include <string.h>
+
+#include "base/order.h"
+#include "compute/cpu/cpu.h"
+
+/* Every step is told each time: a plan has nothing to remember. */
+struct vlp_plan {
+    char nothing;
+};
+
+vlp_plan *cpu_plan_new(vlp_compute *compute) {
+    (void)compute;
+    return vlp_alloc_zero(1, sizeof(vlp_plan));
+}
+
+void cpu_plan_free(vlp_compute *compute, vlp_plan *plan) {
+    (void)compute;
+    vlp_free(plan);
+}
+
+bool cpu_step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_values *values) {
+    (void)plan;
+    compute->values = *values;
+    return false;
+}
+
+vlp_status cpu_step_end(vlp_compute *compute, vlp_plan *plan) {
+    (void)compute, (void)plan;
+    return VLP_OK;
+}
+
+void cpu_judge(vlp_compute *compute, vlp_step_report *report, const vlp_judgement *judgement) {
+    vlp_judge(report, judgement, compute->values.step);
+}
+
+/* ---- The batch ----------------------------------------------------------------------------------- */
+
+static void set_references(const vlp_query_tables *tables, const vlp_batch *batch, int64_t query,
+                           int64_t i) {
+    bool forward = query < tables->triples;
+    int32_t count = tables->edges ? tables->edge_counts[query] : 0;
+    batch->reference_counts[i] = count;
+    for (int32_t j = 0; j < count; j++) {
+        vlp_triple edge = tables->items[tables->edges[query * tables->most + j].edge];
+        batch->reference_heads[i * tables->most + j] = forward ? edge.head : edge.tail;
+        batch->reference_answers[i * tables->most + j] = forward ? edge.tail : edge.head;
+    }
+}
+
+/* Weights before they are made to sum to one. */
+static double query_weight(const vlp_query_tables *tables, int64_t query) {
+    int64_t triple = query % tables->triples;
+    if (!tables->weigh) return 1;
+    int64_t answers =
+        (int64_t)tables->known_counts[triple] + (int64_t)tables->known_counts[triple + tables->triples];
+    return 1 / sqrt((double)(answers + 6));
+}
+
+void cpu_choose_batch(vlp_compute *compute, const vlp_query_tables *tables, const vlp_batch *batch) {
+    int64_t queries = 2 * tables->triples, count = batch->count;
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = compute->values.step * count + i;
+        int64_t query = vlp_permuted(at % queries, queries, tables->seed, (uint64_t)(at / queries));
+        vlp_triple triple = tables->items[query % tables->triples];
+        bool forward = query < tables->triples;
+        batch->heads[i] = forward ? triple.head : triple.tail;
+        batch->relations[i] = triple.relation + (forward ? 0 : tables->relations);
+        batch->answers[i] = forward ? triple.tail : triple.head;
+        if (batch->pairs) batch->pairs[i * batch->width] = batch->answers[i];
+        double weight = query_weight(tables, query);
+        batch->weights[i] = (float)weight;
+        sum += weight;
+        if (batch->known_begin) {
+            batch->known_begin[i] = tables->known_begin[query];
+            batch->known_end[i] = batch->known_begin[i] + tables->known_counts[query];
+        }
+        if (batch->reference_counts) set_references(tables, batch, query, i);
+    }
+    for (int64_t i = 0; i < count; i++) batch->weights[i] = (float)((double)batch->weights[i] / sum);
+}
+
+/* ---- Columns of a sampled softmax ---------------------------------------------------------------- */
+
+static vlp_status open_columns(vlp_compute *compute, int32_t entities) {
+    if (entities <= compute->column_capacity) return VLP_OK;
+    vlp_free(compute->column_of);
+    compute->column_capacity = 0;
+    compute->column_of = vlp_alloc((size_t)entities, sizeof(int32_t));
+    if (!compute->column_of) return vlp_fail_memory("the candidates of a softmax");
+    memset(compute->column_of, 0xff, (size_t)entities * sizeof(int32_t));
+    compute->column_capacity = entities;
+    return VLP_OK;
+}
+
+vlp_status cpu_choose_columns(vlp_compute *compute, int32_t *out, const vlp_columns *columns,
+                              const int32_t *answers, int32_t count, int32_t candidates,
+                              int32_t entities, uint64_t seed) {
+    VLP_TRY(open_columns(compute, entities));
+    int32_t *column_of = compute->column_of, used = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (column_of[answers[i]] < 0) {
+            column_of[answers[i]] = used;
+            columns->ids[used++] = answers[i];
+        }
+        columns->answers[i] = column_of[answers[i]];
+    }
+    int32_t distinct = used, wanted = candidates;
+    if (wanted > entities - distinct) wanted = entities - distinct;
+    for (int64_t i = 0; used < distinct + wanted; i++) {
+        int32_t entity = (int32_t)vlp_permuted(i, entities, seed ^ VLP_STREAM_CANDIDATES,
+                                               (uint64_t)compute->values.step);
+        if (column_of[entity] < 0) columns->ids[used++] = entity;
+    }
+    float correction = wanted > 0 ? logf((float)(entities - distinct) / (float)wanted) : 0;
+    for (int32_t i = 0; i < used; i++) columns->offsets[i] = i < distinct ? 0 : correction;
+    for (int32_t i = 0; i < distinct; i++) column_of[columns->ids[i]] = -1;
+    *out = used;
+    return VLP_OK;
+}

@@ -1,0 +1,66 @@
+/* What a training step is told and what it leaves behind. Both live in the backend's memory, so that
+ * nobody waits for a step: the report is read when somebody wants to know. Compiles as C17 and CUDA. */
+#ifndef VLP_COMPUTE_STEP_H
+#define VLP_COMPUTE_STEP_H
+
+#include <math.h>
+
+#include "base/formula.h"
+
+/* Tables that are trained together, with a rate and a clipping of their own. */
+typedef enum vlp_step_group { VLP_GROUP_EMBEDDINGS = 0, VLP_GROUP_HEAD, VLP_GROUPS } vlp_step_group;
+
+enum { VLP_MOST_TABLES = 8 };
+
+/* What changes from step to step. */
+typedef struct vlp_step_values {
+    int64_t step;
+    float rates[VLP_GROUPS];
+    float correction1, correction2; /* 1 - beta^(step + 1) */
+} vlp_step_values;
+
+/* What was not finite: a loss, or the gradient of table fault - VLP_FAULT_TABLE. */
+enum {
+    VLP_FAULT_NONE = 0,
+    VLP_FAULT_HORIZONTAL_LOSS,
+    VLP_FAULT_VERTICAL_LOSS,
+    VLP_FAULT_TABLE,
+    VLP_FAULTS = VLP_FAULT_TABLE + VLP_MOST_TABLES
+};
+
+typedef struct vlp_step_report {
+    double losses[VLP_GROUPS];       /* horizontal, vertical: of the last step */
+    double squares[VLP_MOST_TABLES]; /* of the gradients */
+    float scales[VLP_GROUPS];        /* what gradients are multiplied by (clipping) */
+    int32_t fault;                   /* the first there was: updates stop with it */
+    int32_t reserved;
+    int64_t fault_step;
+} vlp_step_report;
+
+typedef struct vlp_judgement {
+    uint32_t tables[VLP_GROUPS]; /* bits of the tables that are to be updated */
+    double clip;                 /* largest norm of a group's gradient; 0: none */
+} vlp_judgement;
+
+/* Notes the first fault of a step and sets the scales of its groups. */
+VLP_FORMULA void vlp_judge(vlp_step_report *report, const vlp_judgement *judgement, int64_t step) {
+    if (report->fault != VLP_FAULT_NONE) return;
+    int32_t fault = VLP_FAULT_NONE;
+    if (!isfinite(report->losses[VLP_GROUP_HEAD])) fault = VLP_FAULT_VERTICAL_LOSS;
+    if (!isfinite(report->losses[VLP_GROUP_EMBEDDINGS])) fault = VLP_FAULT_HORIZONTAL_LOSS;
+    for (int group = 0; group < VLP_GROUPS; group++) {
+        double sum = 0;
+        for (int table = 0; table < VLP_MOST_TABLES; table++) {
+            if (!(judgement->tables[group] >> table & 1)) continue;
+            sum += report->squares[table];
+            if (fault == VLP_FAULT_NONE && !isfinite(report->squares[table]))
+                fault = VLP_FAULT_TABLE + table;
+        }
+        double clip = judgement->clip;
+        report->scales[group] = clip > 0 && sum > clip * clip ? (float)(clip / sqrt(sum)) : 1.0f;
+    }
+    report->fault = fault;
+    if (fault != VLP_FAULT_NONE) report->fault_step = step;
+}
+
+#endif

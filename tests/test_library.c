@@ -1,0 +1,141 @@
+/* The library as others meet it: installed, with the names it promises and no others, and in a process
+ * that forks before it works. Looks for libvlp.so beside the test programs; builds that have none (the
+ * sanitizers') pass these over. */
+#include "support.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The build folder, of which this program is build/tests/test_library; NULL without a libvlp.so. */
+static const char *build_folder(void) {
+    static char path[1024];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    assert_true(length > 0);
+    path[length] = '\0';
+    for (int i = 0; i < 2; i++) *strrchr(path, '/') = '\0';
+    char library[1100];
+    snprintf(library, sizeof library, "%s/libvlp.so", path);
+    return access(library, R_OK) == 0 ? path : NULL;
+}
+
+/* Runs a shell command with $BUILD and $FOLDER set; its output is shown when it fails. */
+static void shell(const char *folder, const char *command) {
+    setenv("BUILD", build_folder(), 1);
+    setenv("FOLDER", folder, 1);
+    /* What a make above this one said is not for those below. */
+    unsetenv("MAKEFLAGS");
+    unsetenv("MFLAGS");
+    char line[2048];
+    snprintf(line, sizeof line, "{ %s\n} >\"$FOLDER/log\" 2>&1", command);
+    int code = system(line);
+    if (code == 0) return;
+    char *log = support_read(folder, "log");
+    print_error("%s\n%s\n", command, log ? log : "");
+    free(log);
+    fail();
+}
+
+static void only_its_own_names(void **state) {
+    (void)state;
+    if (!build_folder()) skip();
+    const char *folder = support_folder();
+    shell(folder, "nm -D --defined-only \"$BUILD/libvlp.so\" | awk '{ print $NF }' >\"$FOLDER/names\"\n"
+                  "test \"$(wc -l <\"$FOLDER/names\")\" -gt 40 && ! grep -v '^vlp_' \"$FOLDER/names\"");
+    /* Every function of the header is there. */
+    shell(folder, "sed -n 's/^VLP_API .*[ *]\\(vlp_[a-z_0-9]*\\)(.*/\\1/p' include/vlp.h | sort -u "
+                  ">\"$FOLDER/promised\"\n"
+                  "test \"$(wc -l <\"$FOLDER/promised\")\" -gt 40 && "
+                  "! sort -u \"$FOLDER/names\" | comm -13 - \"$FOLDER/promised\" | grep .");
+    shell(folder, "objdump -p \"$BUILD/libvlp.so\" | grep -q 'SONAME *libvlp.so.[0-9]*$'");
+    support_remove(folder);
+}
+
+/* The examples, as a user builds them. */
+static void installed(void **state) {
+    (void)state;
+    if (!build_folder()) skip();
+    const char *folder = support_folder();
+    shell(folder, "make -s install BUILD=\"$BUILD\" DESTDIR=\"$FOLDER/root\" PREFIX=/usr");
+    shell(folder, "\"$FOLDER/root/usr/bin/vlp\" data family \"$FOLDER/people\" --families 3 "
+                  "--generations 3 -q");
+    shell(folder,
+          "export PKG_CONFIG_PATH=\"$FOLDER/root/usr/lib/pkgconfig\" "
+          "PKG_CONFIG_SYSROOT_DIR=\"$FOLDER/root\" LD_LIBRARY_PATH=\"$FOLDER/root/usr/lib\"\n"
+          "for name in train predict; do\n"
+          "  cc -std=c17 -Wall -Wextra -Werror examples/$name.c $(pkg-config --cflags --libs vlp) "
+          "-o \"$FOLDER/$name\" || exit\n"
+          "done\n"
+          "\"$FOLDER/train\" \"$FOLDER/people\" \"$FOLDER/run\" || exit\n"
+          "question=$(head -n 1 \"$FOLDER/people/test.txt\" | cut -f 1,2 | tr '\\t' ' ')\n"
+          "\"$FOLDER/predict\" \"$FOLDER/run\" $question || exit\n"
+          "! \"$FOLDER/predict\" \"$FOLDER/run\" nobody mother && "
+          "! \"$FOLDER/predict\" \"$FOLDER/nowhere\" a b");
+    char *log = support_read(folder, "log");
+    assert_non_null(strstr(log, "200 steps"));
+    assert_non_null(strstr(log, "MRR 0."));
+    assert_non_null(strstr(log, "most from "));
+    assert_non_null(strstr(log, "unknown entity 'nobody'"));
+    free(log);
+    support_remove(folder);
+}
+
+/* Trains with the loaded library; for the child. */
+static int train_in_child(void *library, const char *folder) {
+    vlp_status (*generate)(vlp_import_report *, const char *, const vlp_family_options *);
+    vlp_status (*train)(vlp_train_report *, const char *, const char *, const vlp_train_options *);
+    *(void **)&generate = dlsym(library, "vlp_family_generate");
+    *(void **)&train = dlsym(library, "vlp_train");
+    if (!generate || !train) return 3;
+    const char *settings[] = {"steps=5", "dim=4", "batch=16", "negatives=4", "threads=2"};
+    vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
+    options.settings = settings;
+    options.setting_count = sizeof settings / sizeof *settings;
+    vlp_family_options family = VLP_FAMILY_OPTIONS_INIT;
+    family.families = 3;
+    family.generations = 3;
+    char data[256], run[256];
+    snprintf(data, sizeof data, "%s/data", folder);
+    snprintf(run, sizeof run, "%s/run", folder);
+    if (generate(NULL, data, &family) != VLP_OK) return 4;
+    return train(NULL, data, run, &options) == VLP_OK ? 0 : 5;
+}
+
+/* Threads of this process, by the kernel's own list. */
+static int thread_count(void) {
+    return support_count("/proc/self/task");
+}
+
+/* Loading starts no thread, so that a child of fork can work; a thread left in the parent would hang it.
+ */
+static void forks_before_work(void **state) {
+    (void)state;
+    if (!build_folder()) skip();
+    const char *folder = support_folder();
+    char path[1100];
+    snprintf(path, sizeof path, "%s/libvlp.so", build_folder());
+    int before = thread_count();
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) fail_msg("%s", dlerror());
+    assert_int_equal(thread_count(), before);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(300); /* a hang ends as a signal */
+        _exit(train_in_child(library, folder));
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    dlclose(library);
+    support_remove(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(only_its_own_names), cmocka_unit_test(installed),
+                                       cmocka_unit_test(forks_before_work)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

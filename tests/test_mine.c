@@ -1,0 +1,391 @@
+/* Missing triples against a search over all triples there are, interruptions, and references from a
+ * graph that has grown. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tiny_run.h"
+
+/* ---- Mining -------------------------------------------------------------------------------------- */
+
+typedef struct found {
+    vlp_triple triple;
+    double score;
+} found;
+
+static int best_first(const void *left, const void *right) {
+    const found *a = left, *b = right;
+    return (a->score < b->score) - (a->score > b->score);
+}
+
+/* Whether train has the entity in this place (0: head, 1: tail) of the relation; whether it has loops.
+ */
+static bool in_place(const tiny_run *tiny, int32_t entity, int32_t relation, int place) {
+    int64_t count;
+    const vlp_triple *train = vlp_dataset_triples(tiny->dataset, VLP_TRAIN, &count);
+    for (int64_t i = 0; i < count; i++)
+        if (train[i].relation == relation && (place ? train[i].tail : train[i].head) == entity)
+            return true;
+    return false;
+}
+
+static bool has_loops(const tiny_run *tiny, int32_t relation) {
+    int64_t count;
+    const vlp_triple *train = vlp_dataset_triples(tiny->dataset, VLP_TRAIN, &count);
+    for (int64_t i = 0; i < count; i++)
+        if (train[i].relation == relation && train[i].head == train[i].tail) return true;
+    return false;
+}
+
+/* Every unknown triple that some question could propose, with its score, best first. */
+static int64_t search_all(found **out, const tiny_run *tiny, int32_t only) {
+    vlp_filter *known = NULL;
+    must(vlp_filter_new(&known, tiny->dataset, 7));
+    int32_t e = tiny->entities;
+    found *all = malloc((size_t)e * (size_t)e * (size_t)tiny->relations * sizeof *all);
+    int64_t count = 0;
+    for (int32_t r = 0; r < tiny->relations; r++)
+        for (int32_t h = 0; h < e; h++)
+            for (int32_t t = 0; t < e; t++) {
+                if (only >= 0 && r != only) continue;
+                if (vlp_filter_has(known, h, r, t) || (h == t && !has_loops(tiny, r))) continue;
+                if (!in_place(tiny, h, r, 0) && !in_place(tiny, t, r, 1)) continue;
+                vlp_triple triple = {h, r, t};
+                all[count++] = (found){triple, tiny_run_triple(tiny, triple).f};
+            }
+    qsort(all, (size_t)count, sizeof *all, best_first);
+    vlp_filter_free(known);
+    *out = all;
+    return count;
+}
+
+static void check_mining(const tiny_run *tiny, const vlp_mining *mining, const found *all, int64_t count,
+                         int32_t wanted) {
+    assert_int_equal(mining->count, count < wanted ? count : wanted);
+    for (int64_t i = 0; i < mining->count; i++) {
+        const vlp_mined *item = &mining->items[i];
+        near(item->score, all[i].score);
+        near(item->score, tiny_run_triple(tiny, item->triple).f);
+        if (i > 0) assert_true(item->score <= mining->items[i - 1].score);
+        for (int64_t j = 0; j < i; j++)
+            assert_true(memcmp(&item->triple, &mining->items[j].triple, sizeof item->triple) != 0);
+        bool there = false;
+        for (int64_t j = 0; j < count; j++)
+            there = there || memcmp(&all[j].triple, &item->triple, sizeof item->triple) == 0;
+        assert_true(there);
+        assert_true(item->probability > 0 && item->probability < 1);
+    }
+}
+
+/* With as many candidates a question as there are entities, nothing that could be proposed is missed. */
+static void finds_the_best(void **state) {
+    (void)state;
+    tiny_run tiny;
+    tiny_run_make(&tiny, NULL, 70);
+    for (int32_t only = -1; only < 2; only++) {
+        found *all;
+        int64_t count = search_all(&all, &tiny, only);
+        for (int32_t wanted = 5; wanted < 6000; wanted *= 10) {
+            vlp_mine_options options = VLP_MINE_OPTIONS_INIT;
+            options.count = wanted;
+            options.per_query = 1000;
+            options.relation = only;
+            vlp_mining *mining = NULL;
+            must(vlp_run_mine(&mining, tiny.run, &options));
+            check_mining(&tiny, mining, all, count, wanted);
+            int64_t relations = only < 0 ? tiny.relations : 1, e = tiny.entities;
+            assert_int_equal(mining->possible_queries, 2 * relations * e);
+            assert_int_equal(mining->possible_triples, relations * e * e);
+            assert_true(mining->queries > 0 && mining->queries < mining->possible_queries);
+            vlp_mining_free(mining);
+        }
+        free(all);
+    }
+    tiny_run_free(&tiny);
+}
+
+/* With one candidate a question: each is the best unknown answer of some question. */
+static void one_a_question(void **state) {
+    (void)state;
+    tiny_run tiny;
+    tiny_run_make(&tiny, NULL, 71);
+    vlp_mine_options options = VLP_MINE_OPTIONS_INIT;
+    options.per_query = 1;
+    vlp_mining *mining = NULL;
+    must(vlp_run_mine(&mining, tiny.run, &options));
+    assert_true(mining->count > 10);
+    for (int64_t i = 0; i < mining->count; i++) {
+        vlp_triple triple = mining->items[i].triple;
+        vlp_query queries[2] = {{triple.head, triple.relation, -1},
+                                {triple.tail, triple.relation + tiny.relations, -1}};
+        vlp_predict_options asking = VLP_PREDICT_OPTIONS_INIT;
+        asking.count = 1;
+        vlp_predictions *predictions = NULL;
+        must(vlp_run_predict(&predictions, tiny.run, queries, 2, &asking));
+        bool tail = vlp_predictions_get(predictions, 0)->predictions[0].entity == triple.tail;
+        bool head = vlp_predictions_get(predictions, 1)->predictions[0].entity == triple.head;
+        assert_true(tail || head);
+        vlp_predictions_free(predictions);
+    }
+    vlp_mining_free(mining);
+    tiny_run_free(&tiny);
+}
+
+static bool stop_later(void *user) {
+    int *left = user;
+    return --*left < 0;
+}
+
+static void interrupted_and_resumed(void **state) {
+    (void)state;
+    tiny_run tiny;
+    tiny_run_make(&tiny, NULL, 72);
+    vlp_mining *whole = NULL, *mining = NULL;
+    vlp_mine_options options = VLP_MINE_OPTIONS_INIT;
+    options.count = 40;
+    must(vlp_run_mine(&whole, tiny.run, &options));
+    char path[256];
+    snprintf(path, sizeof path, "%s/mining.state", tiny.folder);
+    int left, interruptions = 0;
+    vlp_observer observer = {NULL, NULL, stop_later, &left};
+    options.state = path;
+    options.resume = true;
+    options.observer = &observer;
+    vlp_status status = VLP_ERROR_STOPPED;
+    for (; status == VLP_ERROR_STOPPED; interruptions++) {
+        left = 4; /* a chunk asks three times: each try comes a chunk farther */
+        status = vlp_run_mine(&mining, tiny.run, &options);
+        if (status == VLP_ERROR_STOPPED) {
+            assert_true(vlp_path_exists(path));
+            /* Without resume it is not thrown away; with other options it is not taken. */
+            vlp_mining *other = NULL;
+            vlp_mine_options wrong = options;
+            wrong.observer = NULL;
+            wrong.resume = false;
+            assert_int_equal(vlp_run_mine(&other, tiny.run, &wrong), VLP_ERROR_ARGUMENT);
+            wrong.resume = true;
+            wrong.count = 41;
+            assert_int_equal(vlp_run_mine(&other, tiny.run, &wrong), VLP_ERROR_ARGUMENT);
+        }
+        assert_true(interruptions < 100);
+    }
+    must(status);
+    assert_true(interruptions > 2);
+    assert_false(vlp_path_exists(path));
+    assert_int_equal(mining->count, whole->count);
+    assert_int_equal(mining->queries, whole->queries);
+    assert_int_equal(mining->candidates, whole->candidates);
+    for (int64_t i = 0; i < whole->count; i++) {
+        assert_memory_equal(&mining->items[i].triple, &whole->items[i].triple, sizeof(vlp_triple));
+        assert_true(mining->items[i].score == whole->items[i].score);
+        assert_true(mining->items[i].tail == whole->items[i].tail);
+    }
+    vlp_mining_free(mining);
+    vlp_mining_free(whole);
+    /* A damaged state is refused. */
+    support_write_text(tiny.folder, "mining.state", "damaged");
+    options.observer = NULL;
+    assert_int_equal(vlp_run_mine(&mining, tiny.run, &options), VLP_ERROR_FORMAT);
+    tiny_run_free(&tiny);
+}
+
+static void wrong_options(void **state) {
+    (void)state;
+    tiny_run tiny;
+    tiny_run_make(&tiny, NULL, 73);
+    vlp_mining *mining = NULL;
+    vlp_mine_options options = VLP_MINE_OPTIONS_INIT;
+    options.count = 0;
+    assert_int_equal(vlp_run_mine(&mining, tiny.run, &options), VLP_ERROR_ARGUMENT);
+    options = (vlp_mine_options)VLP_MINE_OPTIONS_INIT;
+    options.per_query = 0;
+    assert_int_equal(vlp_run_mine(&mining, tiny.run, &options), VLP_ERROR_ARGUMENT);
+    options = (vlp_mine_options)VLP_MINE_OPTIONS_INIT;
+    options.relation = tiny.relations;
+    assert_int_equal(vlp_run_mine(&mining, tiny.run, &options), VLP_ERROR_ARGUMENT);
+    options = (vlp_mine_options)VLP_MINE_OPTIONS_INIT;
+    options.prior = 0;
+    assert_int_equal(vlp_run_mine(&mining, tiny.run, &options), VLP_ERROR_ARGUMENT);
+    must(vlp_run_mine(&mining, tiny.run, NULL));
+    vlp_mining_free(mining);
+    tiny_run_free(&tiny);
+}
+
+/* ---- Live references ----------------------------------------------------------------------------- */
+
+/* The run's train with some triples gone, some new, in another order, and names the run never saw. */
+static void write_grown(const tiny_run *tiny, const char *folder) {
+    int64_t count;
+    const vlp_triple *train = vlp_dataset_triples(tiny->dataset, VLP_TRAIN, &count);
+    FILE *file = fopen(support_path(folder, "train.tsv"), "w");
+    assert_non_null(file);
+    fputs("stranger\tr1\te3\ne3\tstrange\te4\n", file);
+    for (int64_t i = count - 1; i >= 0; i--) {
+        if (i % 10 == 0) continue;
+        fprintf(file, "%s\t%s\t%s\n", vlp_dataset_entity_name(tiny->dataset, train[i].head),
+                vlp_dataset_relation_name(tiny->dataset, train[i].relation),
+                vlp_dataset_entity_name(tiny->dataset, train[i].tail));
+    }
+    for (int i = 0; i < 20; i++) fprintf(file, "e%d\tr%d\te%d\n", i, i % 3, (i * 5 + 1) % 26);
+    fclose(file);
+    support_write_text(folder, "valid.txt", "e1\tr0\te20\ne2\tr0\tnobody\n");
+}
+
+/* The references of a question in another data set, in the run's numbers. */
+static int32_t references_there(const tiny_run *tiny, const vlp_dataset *other, vlp_query query,
+                                vlp_triple *edges) {
+    int32_t relations = vlp_dataset_relation_count(other), entity, relation;
+    bool forward = query.relation < tiny->relations;
+    must(vlp_dataset_find_entity(&entity, other, vlp_dataset_entity_name(tiny->dataset, query.entity)));
+    must(vlp_dataset_find_relation(
+        &relation, other, vlp_dataset_relation_name(tiny->dataset, query.relation % tiny->relations)));
+    vlp_query there = {entity, forward ? relation : relation + relations, -1};
+    vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
+    options.count = tiny->run->settings.references;
+    vlp_references *references = NULL;
+    must(vlp_references_find(&references, other, &there, 1, &options));
+    int32_t count;
+    int64_t triples;
+    const vlp_reference *list = vlp_references_get(references, 0, &count);
+    const vlp_triple *train = vlp_dataset_triples(other, VLP_TRAIN, &triples);
+    for (int32_t i = 0; i < count; i++) {
+        vlp_triple edge = train[list[i].edge];
+        must(vlp_dataset_find_entity(&edges[i].head, tiny->dataset,
+                                     vlp_dataset_entity_name(other, edge.head)));
+        must(vlp_dataset_find_relation(&edges[i].relation, tiny->dataset,
+                                       vlp_dataset_relation_name(other, edge.relation)));
+        must(vlp_dataset_find_entity(&edges[i].tail, tiny->dataset,
+                                     vlp_dataset_entity_name(other, edge.tail)));
+    }
+    vlp_references_free(references);
+    return count;
+}
+
+/* The same folder without the names that the run does not know: what references are found in. */
+static vlp_dataset *open_cleaned(const char *folder) {
+    const char *cleaned = support_folder();
+    char *text = support_read(folder, "train.tsv"), *start = strstr(text, "\te4\n") + 4;
+    support_write_text(cleaned, "train.txt", start);
+    vlp_dataset *dataset = NULL;
+    must(vlp_dataset_open(&dataset, cleaned, NULL));
+    free(text);
+    support_remove(cleaned);
+    return dataset;
+}
+
+static void grown_graph(void **state) {
+    (void)state;
+    tiny_run tiny;
+    tiny_run_make(&tiny, NULL, 80);
+    char folder[64];
+    snprintf(folder, sizeof folder, "%s", support_folder());
+    write_grown(&tiny, folder);
+    vlp_dataset *other = open_cleaned(folder);
+    vlp_graph_report report;
+    must(vlp_run_use_graph(&report, tiny.run, folder, NULL));
+    int64_t there, mine;
+    vlp_dataset_triples(other, VLP_TRAIN, &there);
+    vlp_dataset_triples(tiny.dataset, VLP_TRAIN, &mine);
+    assert_int_equal(report.triples, there);
+    assert_int_equal(report.unknown_triples, 2);
+    assert_int_equal(report.unknown_entities, 1);
+    assert_int_equal(report.unknown_relations, 1);
+    assert_true(report.new_triples > 0 && report.new_triples <= 20);
+    const vlp_triple *graph = vlp_run_graph_triples(tiny.run, &there);
+    assert_int_equal(there, report.triples);
+    vlp_run_info info;
+    vlp_run_describe(&info, tiny.run);
+    assert_string_equal(info.graph, folder);
+    for (int i = 0; i < 60; i++) {
+        vlp_query query = {(i * 3) % 24, i % 6, -1};
+        vlp_triple edges[64];
+        int32_t used = references_there(&tiny, other, query, edges);
+        vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
+        options.known = true;
+        options.count = 100;
+        options.explain = true;
+        vlp_predictions *predictions = NULL;
+        must(vlp_run_predict(&predictions, tiny.run, &query, 1, &options));
+        const vlp_answers *answers = vlp_predictions_get(predictions, 0);
+        assert_int_equal(answers->reference_count, used);
+        for (int32_t j = 0; j < used; j++)
+            assert_memory_equal(&answers->references[j].triple, &edges[j], sizeof *edges);
+        for (int32_t j = 0; j < answers->prediction_count; j++) {
+            const vlp_prediction *one = &answers->predictions[j];
+            near(one->score, tiny_run_score(&tiny, query, edges, used, -1, one->entity).f);
+            /* Known: in the run's data set, or in any split of the other. */
+            if (query.relation == 0 && query.entity == 1 && one->entity == 20) assert_true(one->known);
+        }
+        vlp_predictions_free(predictions);
+    }
+    /* A triple that only the grown graph has is known, and scored without itself. */
+    vlp_filter *train = NULL;
+    must(vlp_filter_new(&train, tiny.dataset, 7));
+    for (int64_t i = 0; i < there; i++) {
+        if (vlp_filter_has(train, graph[i].head, graph[i].relation, graph[i].tail)) continue;
+        vlp_score score;
+        must(vlp_run_score(&score, tiny.run, &graph[i], 1, NULL));
+        assert_true(score.known);
+        vlp_query query = {graph[i].head, graph[i].relation, i};
+        vlp_predictions *predictions = NULL;
+        must(vlp_run_explain(&predictions, tiny.run, &query, &graph[i].tail, 1, NULL));
+        near(score.tail, vlp_predictions_get(predictions, 0)->predictions[0].score);
+        for (int32_t j = 0; j < vlp_predictions_get(predictions, 0)->reference_count; j++)
+            assert_true(memcmp(&vlp_predictions_get(predictions, 0)->references[j].triple, &graph[i],
+                               sizeof *graph) != 0);
+        vlp_predictions_free(predictions);
+    }
+    vlp_mining *mining = NULL;
+    must(vlp_run_mine(&mining, tiny.run, NULL));
+    for (int64_t i = 0; i < mining->count; i++)
+        for (int64_t j = 0; j < there; j++)
+            assert_true(memcmp(&mining->items[i].triple, &graph[j], sizeof *graph) != 0);
+    vlp_mining_free(mining);
+    vlp_filter_free(train);
+    vlp_dataset_free(other);
+    support_remove(folder);
+    tiny_run_free(&tiny);
+}
+
+/* The run's own folder as the reference graph, and back: nothing changes. */
+static void same_graph(void **state) {
+    (void)state;
+    tiny_run tiny;
+    tiny_run_make(&tiny, NULL, 81);
+    double scores[3][10];
+    vlp_query query = {2, 1, -1};
+    for (int way = 0; way < 3; way++) {
+        vlp_graph_report report;
+        must(vlp_run_use_graph(&report, tiny.run, way == 1 ? tiny.data : NULL, NULL));
+        assert_int_equal(report.new_triples, 0);
+        vlp_predictions *predictions = NULL;
+        must(vlp_run_predict(&predictions, tiny.run, &query, 1, NULL));
+        for (int i = 0; i < 10; i++)
+            scores[way][i] = vlp_predictions_get(predictions, 0)->predictions[i].score;
+        vlp_predictions_free(predictions);
+    }
+    assert_memory_equal(scores[0], scores[1], sizeof scores[0]);
+    assert_memory_equal(scores[0], scores[2], sizeof scores[0]);
+    /* What cannot be used leaves the run as it was. */
+    const char *folder = support_folder();
+    support_write_text(folder, "train.txt", "x\ty\tz\n");
+    assert_int_equal(vlp_run_use_graph(NULL, tiny.run, folder, NULL), VLP_ERROR_FORMAT);
+    assert_int_equal(vlp_run_use_graph(NULL, tiny.run, "/nowhere", NULL), VLP_ERROR_IO);
+    vlp_predictions *predictions = NULL;
+    must(vlp_run_predict(&predictions, tiny.run, &query, 1, NULL));
+    assert_true(vlp_predictions_get(predictions, 0)->predictions[0].score == scores[0][0]);
+    vlp_predictions_free(predictions);
+    support_remove(folder);
+    tiny_run_free(&tiny);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(finds_the_best),
+                                       cmocka_unit_test(one_a_question),
+                                       cmocka_unit_test(interrupted_and_resumed),
+                                       cmocka_unit_test(wrong_options),
+                                       cmocka_unit_test(grown_graph),
+                                       cmocka_unit_test(same_graph)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
