@@ -25,7 +25,7 @@ bool html_open(html_out *out, const char *path) {
     }
     size_t size = strlen(path) + 32;
     out->path = strdup(path);
-    out->beside = malloc(size);
+    out->beside = calloc(size, 1);
     if (!out->path || !out->beside) {
         html_drop(out);
         return complain(path, ENOMEM);

@@ -54,7 +54,7 @@ const char report_style[] =
     "svg text{font-size:13px;fill:var(--text)}svg .t{fill:var(--soft);font-size:12px}\n"
     "svg .axis{stroke:var(--soft);stroke-width:1}svg .grid{stroke:var(--line);stroke-width:1}\n"
     "svg .halo{paint-order:stroke;stroke:var(--ground);stroke-width:4px;stroke-linejoin:round}\n"
-    "svg .ring{fill:none;stroke:var(--line);stroke-width:1;stroke-dasharray:2 4}\n"
+    "svg .ring{fill:none;stroke:var(--soft);opacity:.6;stroke-width:1;stroke-dasharray:2 4}\n"
     "svg .node{fill:var(--ground);stroke:var(--soft);stroke-width:1.5}\n"
     "svg .asked{fill:var(--text);stroke:var(--text)}\n"
     "svg .predicted{fill:var(--c0);stroke:var(--c0)}\n"
