@@ -1,5 +1,5 @@
 # make          the program and the library, in build/
-# make demo     set up, build, and run the main job on a small example
+# make demo     set up, build, and run the main job on WordNet
 # make test     set up, build, and run every test
 # make bench    timings on this machine (benchmark data where VLP_BENCH_DATA points to)
 # make bench-accuracy  what the shipped recipes reach; make bench-learn  speed beside PyKEEN
