@@ -1,6 +1,8 @@
 # make          the program and the library, in build/
 # make demo     set up, build, and run the main job on WordNet
 # make test     set up, build, and run every test
+# make test-cuda   the CUDA backend against the same tests, on a machine with a GPU
+# make bench-cuda  timings of the CUDA backend, on a machine with a GPU
 # make bench    timings on this machine (benchmark data where VLP_BENCH_DATA points to)
 # make bench-accuracy  what the shipped recipes reach; make bench-learn  speed beside PyKEEN
 # make lint     format, static analysis, include arrows
@@ -39,22 +41,33 @@ OPTIMIZE ?= -O3 -g
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fopenmp -fno-math-errno \
              $(OPTIMIZE) $(WARNINGS) -Iinclude -Isrc $(shell pkg-config --cflags $(PACKAGES)) $(BLAS_CFLAGS) \
              $(SANITIZE) $(CFLAGS)
-LIBS = $(shell pkg-config --libs $(PACKAGES)) -lm
+LIBS = $(shell pkg-config --libs $(PACKAGES)) -lm -ldl
 LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 
+# The CUDA backend is a library of its own, built where nvcc is: machine code for sm_90, PTX for what is
+# newer than sm_80. Its cuBLAS is loaded at run time.
+NVCC := $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc) $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+NVCC_FLAGS = -std=c++17 -O3 -lineinfo -gencode arch=compute_80,code=compute_80 \
+             -gencode arch=compute_90,code=sm_90 -Iinclude -Isrc \
+             -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra -Werror all-warnings
+
 LIB_SOURCES := $(wildcard src/*/*.c src/*/cpu/*.c)
+CUDA_SOURCES := $(wildcard src/compute/cuda/*.cu)
 CLI_SOURCES := $(wildcard cli/*.c)
-TESTS       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c))
+TESTS       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c tests/cuda/test_*.c))
 TEST_PARTS  := $(filter-out tests/test_%.c,$(wildcard tests/*.c))
-BENCHES     := $(patsubst bench/%.c,%,$(wildcard bench/bench_*.c))
+BENCHES     := $(filter-out bench_cuda,$(patsubst bench/%.c,%,$(wildcard bench/bench_*.c)))
 FUZZERS     := $(patsubst fuzz/fuzz_%.c,%,$(wildcard fuzz/fuzz_*.c))
 
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB     := $(BUILD)/libvlp.a
 SHARED  := $(BUILD)/libvlp.so.$(VERSION)
 
-.PHONY: all deps demo test bench lint sanitize sanitize-address sanitize-threads fuzz install clean format
-all: $(BUILD)/vlp $(SHARED)
+CUDA    := $(if $(NVCC),$(BUILD)/libvlp_cuda.so)
+
+.PHONY: all cuda deps demo test test-cuda bench bench-cuda lint sanitize sanitize-address sanitize-threads fuzz install clean format
+all: $(BUILD)/vlp $(SHARED) $(CUDA)
+cuda: $(CUDA)
 
 deps:
 	@scripts/deps
@@ -64,6 +77,7 @@ $(BUILD)/obj/%.o: %.c | deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(EXTRA_$(subst /,_,$(basename $<))) -MMD -MP -c $< -o $@
 $(BUILD)/obj/tests/%.o: CFLAGS_ALL += -Itests
+$(BUILD)/obj/src/compute/registry.o: CFLAGS_ALL += -DVLP_LIBDIR='"$(PREFIX)/lib"'
 
 $(LIB): $(call objects,$(LIB_SOURCES))
 	@rm -f $@
@@ -73,6 +87,13 @@ $(SHARED): $(call objects,$(LIB_SOURCES))
 	$(CC) -shared -Wl,-soname,libvlp.so.$(SOVERSION) -Wl,--no-undefined $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
 	@ln -sf $(@F) $(BUILD)/libvlp.so.$(SOVERSION)
 	@ln -sf $(@F) $(BUILD)/libvlp.so
+
+$(BUILD)/obj/%.cu.o: %.cu | deps
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+$(BUILD)/libvlp_cuda.so: $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
+	$(NVCC) -shared -cudart static $^ -o $@ -ldl
 
 $(BUILD)/vlp: $(call objects,$(CLI_SOURCES)) $(LIB)
 	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
@@ -99,6 +120,15 @@ test: $(BUILD)/vlp $(SHARED) $(TESTS:%=$(BUILD)/tests/%)
 .PHONY: test-programs
 test-programs: $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/vlp
 
+# What the CUDA backend is held to: the tests of operations, training and evaluation, on the GPU.
+CUDA_TESTS := test_ops test_batch test_gradients test_edges test_head test_sampler test_evaluate \
+              test_train cuda/test_cuda
+test-cuda: all $(CUDA_TESTS:%=$(BUILD)/tests/%)
+	@scripts/device test $(BUILD)
+
+bench-cuda: all $(BUILD)/bench/bench_cuda
+	@scripts/device bench $(BUILD)
+
 bench: $(BUILD)/vlp $(BENCHES:%=$(BUILD)/bench/%)
 	@scripts/bench $(BUILD)
 
@@ -116,7 +146,7 @@ lint: | deps
 	@scripts/lint
 
 format:
-	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
+	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cu')
 
 # gcc's ThreadSanitizer does not know its OpenMP runtime and reports races that are none; clang with
 # archer does.
@@ -127,7 +157,7 @@ sanitize-address: | deps
 	  SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' test-programs
 	@scripts/test $(BUILD)/asan
 
-THREADED := test_reader test_graph test_distance test_references test_sampler test_metrics test_gradients
+THREADED := test_reader test_graph test_distance test_references test_sampler test_metrics test_gradients test_predict test_mine
 sanitize-threads: | deps
 	@scripts/deps --dev
 	$(MAKE) BUILD=$(BUILD)/tsan CC=clang OPTIMIZE='-O1 -g' SANITIZE='-fsanitize=thread' \
@@ -147,6 +177,7 @@ install: all
 	install -m 644 include/vlp.h $(DESTDIR)$(PREFIX)/include/vlp.h
 	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libvlp.a
 	install -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(SHARED))
+	$(if $(CUDA),install -m 755 $(CUDA) $(DESTDIR)$(PREFIX)/lib/$(notdir $(CUDA)))
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libvlp.so.$(SOVERSION)
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libvlp.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/vlp.pc.in \

@@ -79,7 +79,8 @@ typedef struct output {
     const chosen_options *chosen;
     const vlp_dataset *data;
     vlp_run_info info;
-    json_out *json; /* NULL: text or table */
+    bool as_json; /* else text or table */
+    json_out json;
     int64_t written, skipped;
     bool bad_line; /* one that ended the work; it was told where it was met */
 } output;
@@ -153,20 +154,20 @@ static void answers_text(const output *out, const vlp_answers *answers) {
 }
 
 static void write_answers(output *out, const vlp_answers *answers, bool inside) {
-    if (out->json && inside) json_object(out->json, NULL);
-    if (out->json)
-        answers_json(out->json, out, answers);
+    if (out->as_json && inside) json_object(&out->json, NULL);
+    if (out->as_json)
+        answers_json(&out->json, out, answers);
     else if (out->chosen->table)
         answers_table(out, answers);
     else
         answers_text(out, answers);
-    if (out->json && inside) json_end_object(out->json);
+    if (out->as_json && inside) json_end_object(&out->json);
     out->written++;
 }
 
 /* What holds for all answers, said once. */
 static void write_remark(const output *out) {
-    if (out->json || out->chosen->table) return;
+    if (out->as_json || out->chosen->table) return;
     const char *why = out->chosen->predict.explain ? predicting_no_copy(&out->info) : NULL;
     printf("%s%s%s\n\n", predicting_formula(&out->info), why ? "; " : "", why ? why : "");
 }
@@ -212,21 +213,19 @@ static vlp_status ask_file(output *out, vlp_run *run, vlp_triple_reader *reader)
 }
 
 static int answer_file(output *out, vlp_run *run) {
-    json_out json = json_start(stdout);
     vlp_triple_reader *reader = NULL;
     if (vlp_triple_reader_open(&reader, out->data, out->chosen->file, true) != VLP_OK) return cli_fail();
-    if (out->json) {
-        out->json = &json;
-        json_object(&json, NULL);
-        json_array(&json, "queries");
+    if (out->as_json) {
+        json_object(&out->json, NULL);
+        json_array(&out->json, "queries");
     }
     write_remark(out);
     vlp_status status = ask_file(out, run, reader);
     vlp_triple_reader_free(reader);
-    if (out->json) {
-        json_end_array(&json);
-        json_integer(&json, "skipped", out->skipped);
-        json_end_object(&json);
+    if (out->as_json) {
+        json_end_array(&out->json);
+        json_integer(&out->json, "skipped", out->skipped);
+        json_end_object(&out->json);
         putchar('\n');
     }
     if (status != VLP_OK) return cli_fail();
@@ -246,22 +245,18 @@ static vlp_status make_query(vlp_query *query, const vlp_dataset *data, char **a
 }
 
 static int answer_one(output *out, vlp_run *run, char **arguments) {
-    json_out json = json_start(stdout);
     vlp_query query;
     vlp_predictions *predictions = NULL;
     if (make_query(&query, out->data, arguments) != VLP_OK ||
         vlp_run_predict(&predictions, run, &query, 1, &out->chosen->predict) != VLP_OK)
         return cli_fail();
     cli_observer_end();
-    if (out->json) {
-        out->json = &json;
-        json_object(&json, NULL);
-    }
+    if (out->as_json) json_object(&out->json, NULL);
     write_remark(out);
     write_answers(out, vlp_predictions_get(predictions, 0), false);
     vlp_predictions_free(predictions);
-    if (out->json) {
-        json_end_object(&json);
+    if (out->as_json) {
+        json_end_object(&out->json);
         putchar('\n');
     }
     return cli_finish();
@@ -295,9 +290,10 @@ int cmd_predict(int argc, char **argv) {
         code = cli_fail();
     } else {
         chosen.predict.observer = chosen.common.run.observer;
-        json_out wanted = json_start(stdout);
-        output out = {
-            .chosen = &chosen, .data = vlp_run_dataset(run), .json = line.common.json ? &wanted : NULL};
+        output out = {.chosen = &chosen,
+                      .data = vlp_run_dataset(run),
+                      .as_json = line.common.json,
+                      .json = json_start(stdout)};
         vlp_run_describe(&out.info, run);
         code = chosen.file ? answer_file(&out, run) : answer_one(&out, run, line.arguments);
     }

@@ -16,8 +16,12 @@ const vlp_backend *lab_backend(void) {
 }
 
 void lab_open(lab *bench, int32_t threads, uint64_t seed) {
+    lab_open_on(bench, lab_backend(), threads, seed);
+}
+
+void lab_open_on(lab *bench, const vlp_backend *backend, int32_t threads, uint64_t seed) {
     memset(bench, 0, sizeof *bench);
-    bench->backend = lab_backend();
+    bench->backend = backend;
     bench->threads = threads;
     bench->random.seed = seed;
     if (bench->backend->open(&bench->compute, threads) != VLP_OK) fail_msg("%s", vlp_error_message());

@@ -25,6 +25,7 @@ const char *lab_device(void);
 const vlp_backend *lab_backend(void);
 
 void lab_open(lab *bench, int32_t threads, uint64_t seed);
+void lab_open_on(lab *bench, const vlp_backend *backend, int32_t threads, uint64_t seed);
 /* Lets go of all arrays; the backend stays open. */
 void lab_clear(lab *bench);
 void lab_close(lab *bench);

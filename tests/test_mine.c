@@ -137,16 +137,16 @@ static bool stop_later(void *user) {
     return --*left < 0;
 }
 
-static void interrupted_and_resumed(void **state) {
-    (void)state;
-    tiny_run tiny;
-    tiny_run_make(&tiny, NULL, 72);
+/* The run is interrupted after every chunk, and in the end has found what one that was left alone finds.
+ */
+static void interrupt(const tiny_run *tiny, int32_t per_query) {
     vlp_mining *whole = NULL, *mining = NULL;
     vlp_mine_options options = VLP_MINE_OPTIONS_INIT;
     options.count = 40;
-    must(vlp_run_mine(&whole, tiny.run, &options));
+    options.per_query = per_query;
+    must(vlp_run_mine(&whole, tiny->run, &options));
     char path[256];
-    snprintf(path, sizeof path, "%s/mining.state", tiny.folder);
+    snprintf(path, sizeof path, "%s/mining.state", tiny->folder);
     int left, interruptions = 0;
     vlp_observer observer = {NULL, NULL, stop_later, &left};
     options.state = path;
@@ -155,7 +155,7 @@ static void interrupted_and_resumed(void **state) {
     vlp_status status = VLP_ERROR_STOPPED;
     for (; status == VLP_ERROR_STOPPED; interruptions++) {
         left = 4; /* a chunk asks three times: each try comes a chunk farther */
-        status = vlp_run_mine(&mining, tiny.run, &options);
+        status = vlp_run_mine(&mining, tiny->run, &options);
         if (status == VLP_ERROR_STOPPED) {
             assert_true(vlp_path_exists(path));
             /* Without resume it is not thrown away; with other options it is not taken. */
@@ -163,10 +163,10 @@ static void interrupted_and_resumed(void **state) {
             vlp_mine_options wrong = options;
             wrong.observer = NULL;
             wrong.resume = false;
-            assert_int_equal(vlp_run_mine(&other, tiny.run, &wrong), VLP_ERROR_ARGUMENT);
+            assert_int_equal(vlp_run_mine(&other, tiny->run, &wrong), VLP_ERROR_ARGUMENT);
             wrong.resume = true;
             wrong.count = 41;
-            assert_int_equal(vlp_run_mine(&other, tiny.run, &wrong), VLP_ERROR_ARGUMENT);
+            assert_int_equal(vlp_run_mine(&other, tiny->run, &wrong), VLP_ERROR_ARGUMENT);
         }
         assert_true(interruptions < 100);
     }
@@ -184,9 +184,32 @@ static void interrupted_and_resumed(void **state) {
     vlp_mining_free(mining);
     vlp_mining_free(whole);
     /* A damaged state is refused. */
-    support_write_text(tiny.folder, "mining.state", "damaged");
+    support_write_text(tiny->folder, "mining.state", "damaged");
     options.observer = NULL;
-    assert_int_equal(vlp_run_mine(&mining, tiny.run, &options), VLP_ERROR_FORMAT);
+    assert_int_equal(vlp_run_mine(&mining, tiny->run, &options), VLP_ERROR_FORMAT);
+}
+
+static void interrupted_and_resumed(void **state) {
+    (void)state;
+    tiny_run tiny;
+    tiny_run_make(&tiny, NULL, 72);
+    interrupt(&tiny, 10);
+    tiny_run_free(&tiny);
+}
+
+/* With more entities in a place than are asked about at a time. */
+static void interrupted_within_a_relation(void **state) {
+    (void)state;
+    enum { ENTITIES = 1300 };
+    tiny_run tiny = {0};
+    snprintf(tiny.folder, sizeof tiny.folder, "%s", support_folder());
+    snprintf(tiny.path, sizeof tiny.path, "%s/run", tiny.folder);
+    FILE *file = fopen(support_path(tiny.folder, "train.txt"), "w");
+    assert_non_null(file);
+    for (int i = 0; i < ENTITIES; i++) fprintf(file, "e%d\tr\te%d\n", i, (i * 7 + 1) % ENTITIES);
+    fclose(file);
+    tiny_run_train(&tiny, tiny.folder, NULL);
+    interrupt(&tiny, 1);
     tiny_run_free(&tiny);
 }
 
@@ -274,6 +297,27 @@ static vlp_dataset *open_cleaned(const char *folder) {
     return dataset;
 }
 
+/* A triple that only the grown graph has is known, and scored without itself. */
+static void check_new_triples(const tiny_run *tiny, const vlp_triple *graph, int64_t count) {
+    vlp_filter *train = NULL;
+    must(vlp_filter_new(&train, tiny->dataset, 7));
+    for (int64_t i = 0; i < count; i++) {
+        if (vlp_filter_has(train, graph[i].head, graph[i].relation, graph[i].tail)) continue;
+        vlp_score score;
+        must(vlp_run_score(&score, tiny->run, &graph[i], 1, NULL));
+        assert_true(score.known);
+        vlp_query query = {graph[i].head, graph[i].relation, i};
+        vlp_predictions *predictions = NULL;
+        must(vlp_run_explain(&predictions, tiny->run, &query, &graph[i].tail, 1, NULL));
+        near(score.tail, vlp_predictions_get(predictions, 0)->predictions[0].score);
+        for (int32_t j = 0; j < vlp_predictions_get(predictions, 0)->reference_count; j++)
+            assert_true(memcmp(&vlp_predictions_get(predictions, 0)->references[j].triple, &graph[i],
+                               sizeof *graph) != 0);
+        vlp_predictions_free(predictions);
+    }
+    vlp_filter_free(train);
+}
+
 static void grown_graph(void **state) {
     (void)state;
     tiny_run tiny;
@@ -319,30 +363,13 @@ static void grown_graph(void **state) {
         }
         vlp_predictions_free(predictions);
     }
-    /* A triple that only the grown graph has is known, and scored without itself. */
-    vlp_filter *train = NULL;
-    must(vlp_filter_new(&train, tiny.dataset, 7));
-    for (int64_t i = 0; i < there; i++) {
-        if (vlp_filter_has(train, graph[i].head, graph[i].relation, graph[i].tail)) continue;
-        vlp_score score;
-        must(vlp_run_score(&score, tiny.run, &graph[i], 1, NULL));
-        assert_true(score.known);
-        vlp_query query = {graph[i].head, graph[i].relation, i};
-        vlp_predictions *predictions = NULL;
-        must(vlp_run_explain(&predictions, tiny.run, &query, &graph[i].tail, 1, NULL));
-        near(score.tail, vlp_predictions_get(predictions, 0)->predictions[0].score);
-        for (int32_t j = 0; j < vlp_predictions_get(predictions, 0)->reference_count; j++)
-            assert_true(memcmp(&vlp_predictions_get(predictions, 0)->references[j].triple, &graph[i],
-                               sizeof *graph) != 0);
-        vlp_predictions_free(predictions);
-    }
+    check_new_triples(&tiny, graph, there);
     vlp_mining *mining = NULL;
     must(vlp_run_mine(&mining, tiny.run, NULL));
     for (int64_t i = 0; i < mining->count; i++)
         for (int64_t j = 0; j < there; j++)
             assert_true(memcmp(&mining->items[i].triple, &graph[j], sizeof *graph) != 0);
     vlp_mining_free(mining);
-    vlp_filter_free(train);
     vlp_dataset_free(other);
     support_remove(folder);
     tiny_run_free(&tiny);
@@ -384,6 +411,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(finds_the_best),
                                        cmocka_unit_test(one_a_question),
                                        cmocka_unit_test(interrupted_and_resumed),
+                                       cmocka_unit_test(interrupted_within_a_relation),
                                        cmocka_unit_test(wrong_options),
                                        cmocka_unit_test(grown_graph),
                                        cmocka_unit_test(same_graph)};

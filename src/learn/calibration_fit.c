@@ -90,7 +90,7 @@ static fit fit_half(const samples *set, half part) {
                           (a * gradient[1] - b * gradient[0]) / det};
         double share = 1, now = loss;
         fit next = at;
-        for (; share > 1e-10; share /= 2) {
+        for (int halving = 0; halving < 34; halving++, share /= 2) {
             next = (fit){at.intercept - share * move[0], at.slope - share * move[1]};
             now = loss_of(next, set, part, &about, NULL, NULL);
             if (now < loss) break;

@@ -32,7 +32,7 @@ static vlp_status negative_step(vlp_trainer *trainer) {
                                   model->entities, &pairs);
 }
 
-/* 1-to-All cross-entropy of the dot models. */
+/* 1-to-All cross-entropy of the dot models. Products run over the padding too (see vlp_table). */
 static vlp_status all_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
@@ -42,16 +42,16 @@ static vlp_status all_step(vlp_trainer *trainer) {
     for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
         int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
         const float *q = trainer->q + start * width;
-        backend->product(model->compute, false, true, rows, model->entities, width, 1, q, width,
-                         entities->value, width, 0, trainer->logits, stride);
+        backend->product(model->compute, false, true, rows, stride, width, 1, q, width, entities->value,
+                         width, 0, trainer->logits, stride);
         backend->softmax_loss(model->compute, trainer->logits, trainer->row_loss,
                               trainer->chosen.answers + start, trainer->chosen.weights + start, NULL,
                               NULL, 1, rows, model->entities, stride);
         vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, rows, 1);
-        backend->product(model->compute, false, false, rows, width, model->entities, 1, trainer->logits,
-                         stride, entities->value, width, 0, trainer->q_grad + start * width, width);
-        backend->product(model->compute, true, false, model->entities, width, rows, 1, trainer->logits,
-                         stride, q, width, 1, entities->grad, width);
+        backend->product(model->compute, false, false, rows, width, stride, 1, trainer->logits, stride,
+                         entities->value, width, 0, trainer->q_grad + start * width, width);
+        backend->product(model->compute, true, false, stride, width, rows, 1, trainer->logits, stride, q,
+                         width, 1, entities->grad, width);
     }
     backend->fill_bytes(model->compute, entities->touched, 1, (size_t)model->entities);
     return VLP_OK;
@@ -94,17 +94,17 @@ static vlp_status relation_step(vlp_trainer *trainer) {
                     trainer->batch, e);
     backend->relation_query(model->compute, &model->form, trainer->v, trainer->head_rows,
                             trainer->answer_rows, trainer->batch);
-    backend->product(model->compute, false, true, trainer->batch, all, width, 1, trainer->v, width,
+    backend->product(model->compute, false, true, trainer->batch, stride, width, 1, trainer->v, width,
                      relations->value, width, 0, trainer->relation_logits, stride);
     backend->softmax_loss(model->compute, trainer->relation_logits, trainer->row_loss,
                           trainer->chosen.relations, trainer->chosen.weights, NULL, NULL, 1,
                           trainer->batch, all, stride);
     float weight = (float)trainer->settings->relation_prediction;
     vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, trainer->batch, (double)weight);
-    backend->product(model->compute, false, false, trainer->batch, width, all, weight,
+    backend->product(model->compute, false, false, trainer->batch, width, stride, weight,
                      trainer->relation_logits, stride, relations->value, width, 0, trainer->v_grad,
                      width);
-    backend->product(model->compute, true, false, all, width, trainer->batch, weight,
+    backend->product(model->compute, true, false, stride, width, trainer->batch, weight,
                      trainer->relation_logits, stride, trainer->v, width, 1, relations->grad, width);
     backend->zero(model->compute, trainer->heads_grad, bytes);
     backend->zero(model->compute, trainer->answers_grad, bytes);

@@ -179,24 +179,25 @@ static int32_t work_arrays(vlp_trainer *trainer, array *out) {
     bool logits = settings->vertical || settings->loss == VLP_LOSS_CROSS_ENTROPY;
     int64_t stride = vlp_trainer_stride(trainer, columns);
     int64_t relations = vlp_trainer_stride(trainer, trainer->model->relations);
-    const array arrays[] = {{&trainer->even, b, sizeof(float)},
-                            {&trainer->row_loss, b, sizeof(float)},
-                            {&trainer->head_rows, b * e, sizeof(float)},
-                            {&trainer->heads_grad, b * e, sizeof(float)},
-                            {&trainer->q, b * q, sizeof(float)},
-                            {&trainer->q_grad, b * q, sizeof(float)},
-                            {&trainer->logits, logits ? trainer->block * stride : 0, sizeof(float)},
-                            {&trainer->inverse_norms, columns, sizeof(float)},
-                            {&trainer->output_grad, b * e, sizeof(float)},
-                            {&trainer->candidate_rows, sampled * e, sizeof(float)},
-                            {&trainer->candidate_grad, shared * e, sizeof(float)},
-                            {&trainer->projected, shared * e, sizeof(float)},
-                            {&trainer->vertical_q_grad, shared ? b * q : 0, sizeof(float)},
-                            {&trainer->answer_rows, asked * e, sizeof(float)},
-                            {&trainer->answers_grad, asked * e, sizeof(float)},
-                            {&trainer->v, asked * form->relation_width, sizeof(float)},
-                            {&trainer->v_grad, asked * form->relation_width, sizeof(float)},
-                            {&trainer->relation_logits, asked * relations, sizeof(float)}};
+    const array arrays[] = {
+        {&trainer->even, b, sizeof(float)},
+        {&trainer->row_loss, b, sizeof(float)},
+        {&trainer->head_rows, b * e, sizeof(float)},
+        {&trainer->heads_grad, b * e, sizeof(float)},
+        {&trainer->q, b * q, sizeof(float)},
+        {&trainer->q_grad, b * q, sizeof(float)},
+        {&trainer->logits, logits ? trainer->block * stride : 0, sizeof(float)},
+        {&trainer->inverse_norms, columns, sizeof(float)},
+        {&trainer->output_grad, b * e, sizeof(float)},
+        {&trainer->candidate_rows, vlp_trainer_stride(trainer, sampled) * e, sizeof(float)},
+        {&trainer->candidate_grad, vlp_trainer_stride(trainer, shared) * e, sizeof(float)},
+        {&trainer->projected, shared * e, sizeof(float)},
+        {&trainer->vertical_q_grad, shared ? b * q : 0, sizeof(float)},
+        {&trainer->answer_rows, asked * e, sizeof(float)},
+        {&trainer->answers_grad, asked * e, sizeof(float)},
+        {&trainer->v, asked * form->relation_width, sizeof(float)},
+        {&trainer->v_grad, asked * form->relation_width, sizeof(float)},
+        {&trainer->relation_logits, asked * relations, sizeof(float)}};
     memcpy(out, arrays, sizeof arrays);
     return (int32_t)(sizeof arrays / sizeof *arrays);
 }

@@ -70,16 +70,16 @@ vlp_status vlp_vertical_step(vlp_trainer *trainer) {
     for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
         int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
         const float *output = trainer->head.output + start * e;
-        backend->product(model->compute, false, true, rows, set.count, e, 1, output, e, set.rows, e, 0,
+        backend->product(model->compute, false, true, rows, stride, e, 1, output, e, set.rows, e, 0,
                          trainer->logits, stride);
         backend->softmax_loss(model->compute, trainer->logits, trainer->row_loss, set.answers + start,
                               trainer->even + start, set.inverse_norms, set.offsets,
                               (float)trainer->settings->temperature, rows, set.count, stride);
         vlp_trainer_add_loss(trainer, VLP_GROUP_HEAD, rows, 1);
-        backend->product(model->compute, false, false, rows, e, set.count, 1, trainer->logits, stride,
+        backend->product(model->compute, false, false, rows, e, stride, 1, trainer->logits, stride,
                          set.rows, e, 0, trainer->output_grad + start * e, e);
         if (shared)
-            backend->product(model->compute, true, false, set.count, e, rows, 1, trainer->logits, stride,
+            backend->product(model->compute, true, false, stride, e, rows, 1, trainer->logits, stride,
                              output, e, start > 0, trainer->candidate_grad, e);
     }
     if (shared) VLP_TRY(pass_to_candidates(trainer, &set));

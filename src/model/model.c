@@ -59,7 +59,8 @@ static vlp_status check_memory(const vlp_model *model, bool training) {
 }
 
 static vlp_status allocate_table(const vlp_model *model, vlp_table *table, bool training) {
-    size_t count = (size_t)table->rows * (size_t)table->width;
+    int64_t unit = model->backend->stride, padded = (table->rows + unit - 1) / unit * unit;
+    size_t count = (size_t)padded * (size_t)table->width;
     float **parts[4] = {&table->value, &table->grad, &table->first, &table->second};
     for (int i = 0; i < (training ? 4 : 1); i++) {
         *parts[i] = model->backend->allocate(model->compute, count * sizeof(float));

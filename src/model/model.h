@@ -23,7 +23,8 @@ typedef struct vlp_table {
     const char *name;
     int64_t rows;
     int32_t width;
-    float *value; /* (rows, width), on the backend */
+    float *value; /* (rows, width), on the backend. Rows of zeros follow up to a multiple of its stride:
+                     products over all rows may run over them, which some backends do far faster */
     /* for training, NULL otherwise */
     float *grad, *first, *second;
     uint8_t *touched; /* (rows) */

@@ -1,0 +1,123 @@
+/* cuBLAS, loaded when the backend is asked for: where it is not, the error says so, and nothing else of
+ * the program depends on it. Workspace and algorithm are fixed, so that products give the same bits. */
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include <cublas_v2.h>
+
+#include "compute/cuda/cuda.h"
+
+struct cuda_blas {
+    cublasHandle_t handle;
+    void *workspace;
+};
+
+/* What is used of the library. C++ has overloads of the products for older callers: these are the plain
+ * ones. */
+typedef cublasStatus_t (*product_function)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
+                                           int, int, const void *, const void *, cudaDataType, int,
+                                           const void *, cudaDataType, int, const void *, void *,
+                                           cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
+typedef cublasStatus_t (*products_function)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
+                                            int, int, const void *, const void *, cudaDataType, int,
+                                            long long, const void *, cudaDataType, int, long long,
+                                            const void *, void *, cudaDataType, int, long long, int,
+                                            cublasComputeType_t, cublasGemmAlgo_t);
+
+static struct {
+    void *handle;
+    decltype(&cublasCreate_v2) create;
+    decltype(&cublasDestroy_v2) destroy;
+    decltype(&cublasSetStream_v2) set_stream;
+    decltype(&cublasSetWorkspace_v2) set_workspace;
+    product_function product;
+    products_function products;
+} library;
+
+/* As large as Hopper's fastest products ask for. */
+constexpr size_t WORKSPACE_BYTES = static_cast<size_t>(64) << 20;
+
+template <class F> static bool find(F *function, const char *name) {
+    *function = reinterpret_cast<F>(dlsym(library.handle, name));
+    return *function != nullptr;
+}
+
+vlp_status cuda_blas_load(void) {
+    if (library.handle) return VLP_OK;
+    static const char *const names[] = {
+        "libcublas.so.13", "libcublas.so.12", "/usr/local/cuda/lib64/libcublas.so.13",
+        "/usr/local/cuda/lib64/libcublas.so.12", "/usr/local/cuda/lib64/libcublas.so"};
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library.handle; i++)
+        library.handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!library.handle)
+        return cuda_fail(VLP_ERROR_IO,
+                         "cannot load cuBLAS (%s); put it on LD_LIBRARY_PATH, or use --device cpu",
+                         dlerror());
+    if (find(&library.create, "cublasCreate_v2") && find(&library.destroy, "cublasDestroy_v2") &&
+        find(&library.set_stream, "cublasSetStream_v2") &&
+        find(&library.set_workspace, "cublasSetWorkspace_v2") &&
+        find(&library.product, "cublasGemmEx") && find(&library.products, "cublasGemmStridedBatchedEx"))
+        return VLP_OK;
+    dlclose(library.handle);
+    library.handle = nullptr;
+    return cuda_fail(VLP_ERROR_IO, "the cuBLAS that was found lacks functions; vlp needs 12 or 13");
+}
+
+vlp_status cuda_blas_open(vlp_compute *compute) {
+    cuda_blas *blas = static_cast<cuda_blas *>(calloc(1, sizeof *blas));
+    if (!blas) return cuda_fail(VLP_ERROR_MEMORY, "out of memory for the CUDA backend");
+    compute->blas = blas;
+    if (cudaMalloc(&blas->workspace, WORKSPACE_BYTES) != cudaSuccess) {
+        cudaGetLastError();
+        return cuda_fail(VLP_ERROR_MEMORY, "the GPU's memory is full; use --device cpu");
+    }
+    if (library.create(&blas->handle) != CUBLAS_STATUS_SUCCESS ||
+        library.set_stream(blas->handle, compute->stream) != CUBLAS_STATUS_SUCCESS ||
+        library.set_workspace(blas->handle, blas->workspace, WORKSPACE_BYTES) != CUBLAS_STATUS_SUCCESS)
+        return cuda_fail(VLP_ERROR_IO, "cuBLAS does not start on this GPU; use --device cpu");
+    return VLP_OK;
+}
+
+void cuda_blas_close(vlp_compute *compute) {
+    if (!compute->blas) return;
+    if (compute->blas->handle) library.destroy(compute->blas->handle);
+    cudaFree(compute->blas->workspace);
+    free(compute->blas);
+    compute->blas = nullptr;
+}
+
+/* Steps round the factors to TF32; scores that are ranked do not. */
+static cublasComputeType_t compute_type(const vlp_compute *compute) {
+    return compute->stepping ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
+static void note(vlp_compute *compute, cublasStatus_t status) {
+    if (status != CUBLAS_STATUS_SUCCESS) cuda_note(compute, cudaErrorUnknown, "a product of cuBLAS");
+}
+
+/* cuBLAS stores columns: what it is given as B A is the row-major A B. */
+void cuda_product(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                  int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                  float beta, float *c, int64_t ldc) {
+    if (m == 0 || n == 0) return;
+    note(compute,
+         library.product(compute->blas->handle, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                         transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
+                         static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_32F,
+                         static_cast<int>(ldb), a, CUDA_R_32F, static_cast<int>(lda), &beta, c,
+                         CUDA_R_32F, static_cast<int>(ldc), compute_type(compute), CUBLAS_GEMM_DEFAULT));
+}
+
+void cuda_products(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                   int64_t k, float alpha, const float *a, int64_t lda, int64_t stride_a, const float *b,
+                   int64_t ldb, int64_t stride_b, float beta, float *c, int64_t ldc, int64_t stride_c,
+                   int64_t batch) {
+    if (m == 0 || n == 0 || batch == 0) return;
+    note(compute, library.products(compute->blas->handle, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                   transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
+                                   static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_32F,
+                                   static_cast<int>(ldb), stride_b, a, CUDA_R_32F, static_cast<int>(lda),
+                                   stride_a, &beta, c, CUDA_R_32F, static_cast<int>(ldc), stride_c,
+                                   static_cast<int>(batch), compute_type(compute), CUBLAS_GEMM_DEFAULT));
+}

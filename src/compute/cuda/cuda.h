@@ -1,0 +1,190 @@
+/* The CUDA backend's inside: its state, its memory, and what its files give each other.
+ *
+ * All work goes into one stream, in the order it is asked for. A call that fails is noted down once and
+ * reported by the next operation that returns a status. Working memory grows when an operation needs
+ * more; plans that were recorded over the old memory are then recorded anew (`generation`). */
+#ifndef VLP_COMPUTE_CUDA_CUDA_H
+#define VLP_COMPUTE_CUDA_CUDA_H
+
+#include <cuda_runtime.h>
+
+#include "compute/backend.h"
+
+/* Working memory, one piece for each use: operations that call each other never share one. */
+enum cuda_slot {
+    SLOT_SORT_KEYS_IN,
+    SLOT_SORT_KEYS,
+    SLOT_SORT_ITEMS_IN,
+    SLOT_SORT_ITEMS,
+    SLOT_SORT_WORK,
+    SLOT_PAIR_KEYS,
+    SLOT_PAIR_ORDER,
+    SLOT_PAIR_QUERY,
+    SLOT_PAIR_BEGIN,
+    SLOT_PAIR_PARTS,
+    SLOT_PAIR_WEIGHTS,
+    SLOT_PAIR_SCALES,
+    SLOT_SUMS,
+    SLOT_MEAN_IDS,
+    SLOT_COLUMNS,
+    SLOT_MOVED_ROWS,
+    SLOT_MOVED_MATRICES,
+    SLOT_MOVED_ANSWERS,
+    SLOT_MOVED_ANSWERS_GRAD,
+    SLOT_MOVED_ROWS_GRAD,
+    SLOT_MOVED_MATRICES_GRAD,
+    SLOT_MIXTURES,
+    SLOTS
+};
+
+typedef struct cuda_buffer {
+    void *memory;
+    size_t bytes;
+} cuda_buffer;
+
+/* Items sorted by the row they belong to: keys (count) ascending, those of no row last with the key
+ * `rows`; order (count): which item stands there. Equal keys keep the order of their items. */
+typedef struct cuda_segments {
+    const uint32_t *keys, *order;
+} cuda_segments;
+
+/* Steps that may be under way before step_begin waits for the oldest. */
+enum { RING = 32 };
+
+typedef struct cuda_blas cuda_blas;
+
+struct vlp_compute {
+    cudaStream_t stream;
+    int multiprocessors;
+    size_t shared_limit; /* bytes of shared memory a block can ask for */
+    cuda_blas *blas;
+    cuda_buffer slots[SLOTS];
+    uint64_t generation;
+    bool failed;
+    char message[256];
+    /* The step's values on the device, and on the host until they are copied. */
+    vlp_step_values *values;
+    vlp_step_values *ring; /* (RING) pinned */
+    cudaEvent_t events[RING];
+    int64_t begun;
+    bool eager;    /* plans are not recorded: VLP_CUDA_EAGER */
+    bool stepping; /* between step_begin and step_end: products in TF32 */
+    int *flag;     /* on the device, for the ranks */
+    /* Which pairs the sorted ones are of. */
+    const int32_t *pairs_of;
+    int32_t pairs_batch, pairs_width, pairs_rows;
+};
+
+/* ---- memory.cu ---- */
+extern vlp_fail_function cuda_fail_function;
+vlp_status cuda_fail(vlp_status status, const char *format, ...) VLP_PRINTF(2, 3);
+/* Notes a failed call down; returns whether all is well. */
+bool cuda_note(vlp_compute *compute, cudaError_t error, const char *what);
+/* The status of everything so far. */
+vlp_status cuda_status(vlp_compute *compute);
+/* At least so many bytes of working memory, contents undefined; NULL when there are not, noted down. */
+void *cuda_scratch(vlp_compute *compute, cuda_slot slot, size_t bytes);
+template <class T> static T *scratch(vlp_compute *compute, cuda_slot slot, int64_t count) {
+    return static_cast<T *>(cuda_scratch(compute, slot, static_cast<size_t>(count) * sizeof(T)));
+}
+
+#define LAUNCH(compute, kernel, grid, block, shared, ...)                                               \
+    do {                                                                                                \
+        kernel<<<(grid), (block), (shared), (compute)->stream>>>(__VA_ARGS__);                          \
+        cuda_note((compute), cudaGetLastError(), #kernel);                                              \
+    } while (0)
+
+static inline unsigned cuda_blocks(int64_t count, int64_t each) {
+    return static_cast<unsigned>((count + each - 1) / each);
+}
+
+/* ---- segments.cu ---- */
+/* Sorts items by ids; negative ids are of no row. The result stands in the two slots named. */
+bool cuda_sort(vlp_compute *compute, cuda_segments *out, const int32_t *ids, int64_t count, int32_t rows,
+               cuda_slot keys, cuda_slot order);
+
+/* ---- blas.cu ---- */
+vlp_status cuda_blas_load(void); /* whether cuBLAS is there */
+vlp_status cuda_blas_open(vlp_compute *compute);
+void cuda_blas_close(vlp_compute *compute);
+/* `batch` products of row-major matrices that stand apart by strides. */
+void cuda_products(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                   int64_t k, float alpha, const float *a, int64_t lda, int64_t stride_a, const float *b,
+                   int64_t ldb, int64_t stride_b, float beta, float *c, int64_t ldc, int64_t stride_c,
+                   int64_t batch);
+
+/* ---- The operations, one file a group, as in cpu/ ---- */
+void cuda_product(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const float *, int64_t,
+                  const float *, int64_t, float, float *, int64_t);
+void cuda_gather(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t);
+void cuda_gather_mean(vlp_compute *, float *, const float *, const int32_t *, const int32_t *, int64_t,
+                      int32_t, int32_t);
+vlp_status cuda_scatter_add(vlp_compute *, float *, uint8_t *, const float *, const float *,
+                            const int32_t *, int64_t, int32_t, int32_t);
+vlp_status cuda_scatter_mean(vlp_compute *, float *, uint8_t *, const float *, float, const int32_t *,
+                             const int32_t *, int64_t, int32_t, int32_t, int32_t);
+void cuda_add(vlp_compute *, float *, const float *, int64_t);
+void cuda_project_add(vlp_compute *, float *, const float *, const float *, const float *, int64_t,
+                      int32_t);
+void cuda_inverse_norms(vlp_compute *, float *, const float *, int64_t, int32_t);
+void cuda_tanh_rows(vlp_compute *, float *, const float *, int64_t, int32_t);
+void cuda_tanh_backward(vlp_compute *, float *, const float *, int64_t, int32_t);
+void cuda_normalize(vlp_compute *, float *, float *, int64_t, int32_t);
+void cuda_normalize_backward(vlp_compute *, float *, const float *, const float *, int64_t, int32_t);
+void cuda_add_bias(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t, int64_t);
+void cuda_bias_backward(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t,
+                        int64_t);
+void cuda_subtract(vlp_compute *, float *, const float *, const float *, const int32_t *, int64_t,
+                   int32_t);
+void cuda_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
+void cuda_copy_columns(vlp_compute *, float *, int64_t, const float *, int64_t, int64_t, int32_t);
+void cuda_cube_loss(vlp_compute *, float *, double *, const float *, float, int64_t, int32_t, bool);
+void cuda_sum(vlp_compute *, double *, const float *, int64_t, double);
+void cuda_square_sum(vlp_compute *, double *, const float *, int64_t);
+void cuda_query(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,
+                int64_t, bool);
+vlp_status cuda_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
+                               const float *, const int32_t *, const float *, int32_t, int64_t, bool);
+void cuda_relation_query(vlp_compute *, const vlp_form *, float *, const float *, const float *,
+                         int64_t);
+void cuda_relation_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
+                                  const float *, const float *, int64_t);
+void cuda_answer(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,
+                 int64_t);
+vlp_status cuda_answer_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
+                                const float *, const int32_t *, const float *, int32_t, int64_t);
+vlp_status cuda_pair_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
+                            const float *, const float *, int32_t, const vlp_pairs *);
+vlp_status cuda_pair_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,
+                              const float *, const float *, const int32_t *, const float *, int32_t,
+                              const float *, int32_t, const vlp_pairs *);
+vlp_status cuda_moved_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
+                             const float *, const float *, const vlp_pairs *);
+vlp_status cuda_moved_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,
+                               const float *, const float *, const int32_t *, const float *, int32_t,
+                               const float *, int32_t, const vlp_pairs *);
+void cuda_distances(vlp_compute *, const vlp_form *, float *, const float *, const float *, int32_t,
+                    int64_t);
+vlp_status cuda_all_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
+                           const float *, const float *, int32_t, int64_t);
+void cuda_negative_loss(vlp_compute *, const vlp_weight_form *, float *, float *, const float *, int32_t,
+                        int32_t);
+void cuda_softmax_loss(vlp_compute *, float *, float *, const int32_t *, const float *, const float *,
+                       const float *, float, int64_t, int64_t, int64_t);
+vlp_status cuda_sample(vlp_compute *, int32_t *, const int32_t *, int32_t, const int64_t *,
+                       const int64_t *, const int32_t *, const vlp_sample_options *);
+void cuda_update(vlp_compute *, const vlp_update *, float *, float *, float *, float *, uint8_t *, bool,
+                 int64_t, int32_t);
+vlp_status cuda_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
+                     const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t,
+                     int32_t, int64_t);
+vlp_plan *cuda_plan_new(vlp_compute *);
+void cuda_plan_free(vlp_compute *, vlp_plan *);
+bool cuda_step_begin(vlp_compute *, vlp_plan *, const vlp_step_values *);
+vlp_status cuda_step_end(vlp_compute *, vlp_plan *);
+void cuda_choose_batch(vlp_compute *, const vlp_query_tables *, const vlp_batch *);
+vlp_status cuda_choose_columns(vlp_compute *, int32_t *, const vlp_columns *, const int32_t *, int32_t,
+                               int32_t, int32_t, uint64_t);
+void cuda_judge(vlp_compute *, vlp_step_report *, const vlp_judgement *);
+
+#endif

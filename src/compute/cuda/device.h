@@ -1,0 +1,105 @@
+/* What kernels share. Sums are made by trees whose shape depends on the size of the block alone. */
+#ifndef VLP_COMPUTE_CUDA_DEVICE_H
+#define VLP_COMPUTE_CUDA_DEVICE_H
+
+#include "compute/cuda/cuda.h"
+
+constexpr unsigned ALL_LANES = 0xffffffffu;
+
+template <class T> __device__ inline T warp_sum(T value) {
+    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(ALL_LANES, value, offset);
+    return value;
+}
+
+/* The sum over a block, for every thread of it. `shared` holds 32 values and may be used again at once.
+ */
+template <class T> __device__ inline T block_sum(T value, T *shared) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
+    value = warp_sum(value);
+    __syncthreads();
+    if (lane == 0) shared[warp] = value;
+    __syncthreads();
+    value = lane < warps ? shared[lane] : T(0);
+    return warp_sum(value);
+}
+
+__device__ inline float block_max(float value, float *shared) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
+    for (int offset = 16; offset > 0; offset /= 2)
+        value = fmaxf(value, __shfl_xor_sync(ALL_LANES, value, offset));
+    __syncthreads();
+    if (lane == 0) shared[warp] = value;
+    __syncthreads();
+    value = lane < warps ? shared[lane] : -INFINITY;
+    for (int offset = 16; offset > 0; offset /= 2)
+        value = fmaxf(value, __shfl_xor_sync(ALL_LANES, value, offset));
+    return value;
+}
+
+/* Where the segment that begins at `at` ends. All threads of the block call it. */
+__device__ inline int64_t segment_end(const uint32_t *keys, int64_t at, int64_t count) {
+    __shared__ int64_t end;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        uint32_t row = keys[at];
+        int64_t i = at + 1;
+        for (;; i += 32) {
+            bool same = i + threadIdx.x < count && keys[i + threadIdx.x] == row;
+            unsigned bits = __ballot_sync(ALL_LANES, same);
+            if (bits == ALL_LANES) continue;
+            i += __popc(bits);
+            break;
+        }
+        if (threadIdx.x == 0) end = i;
+    }
+    __syncthreads();
+    return end;
+}
+
+/* Whether a segment of a row of the table begins here. */
+__device__ inline bool segment_begins(const uint32_t *keys, int64_t at, uint32_t rows) {
+    return keys[at] < rows && (at == 0 || keys[at - 1] != keys[at]);
+}
+
+/* The number of flags before mine in the block, and of all. All threads of whole warps. */
+__device__ inline int32_t place_of(bool flag, int32_t *total) {
+    __shared__ int32_t counts[32];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    unsigned bits = __ballot_sync(ALL_LANES, flag);
+    __syncthreads();
+    if (lane == 0) counts[warp] = __popc(bits);
+    __syncthreads();
+    int32_t before = 0, sum = 0;
+    for (int w = 0; w < warps; w++) {
+        if (w < warp) before += counts[w];
+        sum += counts[w];
+    }
+    *total = sum;
+    return before + __popc(bits & ((1u << lane) - 1));
+}
+
+/* Four numbers of a row from `from` on, of which `left` are there: zeros for the others. */
+__device__ inline void load4(float out[4], const float *from, int left, bool aligned) {
+    if (aligned && left >= 4) {
+        float4 four = *reinterpret_cast<const float4 *>(from);
+        out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) out[i] = i < left ? from[i] : 0.0f;
+}
+
+/* Roots as the hardware gives them, within an ulp or two. */
+__device__ inline float fast_root(float x) {
+    float root;
+    asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+    return root;
+}
+
+__device__ inline float fast_inverse_root(float x) {
+    float root;
+    asm("rsqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+    return root;
+}
+
+#endif

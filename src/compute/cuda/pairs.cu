@@ -1,0 +1,542 @@
+/* Pairs of queries and entities.
+ *
+ * Scores and the entities' gradients walk the pairs entity by entity. The width of a row is cut into
+ * slices so narrow that the slice of every query of the batch fits into shared memory; a block holds one
+ * slice of all queries, its warps take entities, whose slice of the row is read once into registers. The
+ * gradient of an entity is a sum in registers, written once: no atomics. Scores are sums over slices,
+ * which are kept apart and added in their order. The queries' gradients are made query by query, all
+ * queries at the same slice at the same time, so that the slice of the entity table stays in the L2
+ * cache.
+ *
+ * A unit is a number, or a complex number where the similarity is a modulus. */
+#include "compute/cuda/device.h"
+
+/* ---- Similarities -------------------------------------------------------------------------------- */
+
+template <int SIMILARITY> constexpr bool is_complex = SIMILARITY == VLP_MINUS_MODULUS;
+
+/* What one unit adds to the sum that becomes the score. */
+template <int SIMILARITY>
+__device__ inline float unit_term(float q_re, float q_im, float k_re, float k_im) {
+    float re = q_re - k_re, im = q_im - k_im;
+    if (SIMILARITY == VLP_DOT) return q_re * k_re;
+    if (SIMILARITY == VLP_MINUS_L1) return fabsf(re);
+    if (SIMILARITY == VLP_MINUS_L2) return re * re;
+    return fast_root(re * re + im * im);
+}
+
+/* The score from the sum. */
+template <int SIMILARITY> __device__ inline float score_of(float sum, float margin) {
+    if (SIMILARITY == VLP_DOT) return sum;
+    if (SIMILARITY == VLP_MINUS_L2) return margin - sqrtf(sum);
+    return margin - sum;
+}
+
+/* k_grad += w dg/dk of one unit; for distances dg/dq is its negative. For L2, w is over the distance
+ * already. */
+template <int SIMILARITY>
+__device__ inline void unit_backward(float &g_re, float &g_im, float w, float q_re, float q_im,
+                                     float k_re, float k_im) {
+    float re = q_re - k_re, im = q_im - k_im;
+    if (SIMILARITY == VLP_DOT) {
+        g_re += w * q_re;
+    } else if (SIMILARITY == VLP_MINUS_L1) {
+        g_re += re > 0 ? w : re < 0 ? -w : 0.0f;
+    } else if (SIMILARITY == VLP_MINUS_L2) {
+        g_re += w * re;
+    } else {
+        float square = re * re + im * im;
+        float scale = square > VLP_TINY_DISTANCE * VLP_TINY_DISTANCE ? w * fast_inverse_root(square) : 0;
+        g_re += scale * re;
+        g_im += scale * im;
+    }
+}
+
+/* ---- Pairs in the order of their entities -------------------------------------------------------- */
+
+/* Sorted pairs, for kernels. */
+typedef struct sorted_pairs {
+    const uint32_t *keys, *order; /* (total) entity, pair */
+    const int32_t *query;         /* (total) */
+    const int32_t *begin;         /* (entities + 1) */
+    int32_t total, entities;
+} sorted_pairs;
+
+/* What is cut how. */
+typedef struct slicing {
+    int32_t units; /* of a row */
+    int32_t half;  /* floats from a real part to its imaginary one; 0 for real numbers */
+    int32_t slices;
+    bool aligned; /* rows can be read four floats at a time */
+} slicing;
+
+__global__ static void index_pairs(int32_t *query, int32_t *begin, const uint32_t *keys,
+                                   const uint32_t *order, int32_t total, int32_t width,
+                                   int32_t entities) {
+    int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at > total) return;
+    if (at < total) query[at] = static_cast<int32_t>(order[at]) / width;
+    /* Rows between the last pair's and this one's begin (and end) here. */
+    int32_t before = at > 0 ? static_cast<int32_t>(keys[at - 1]) : -1;
+    int32_t now = at < total ? static_cast<int32_t>(keys[at]) : entities;
+    for (int32_t row = before + 1; row <= now && row <= entities; row++)
+        begin[row] = static_cast<int32_t>(at);
+}
+
+static bool sort_pairs(vlp_compute *compute, sorted_pairs *out, const vlp_pairs *pairs, int32_t entities,
+                       bool again) {
+    int64_t total = static_cast<int64_t>(pairs->batch) * pairs->width;
+    bool same = compute->pairs_of == pairs->entities && compute->pairs_batch == pairs->batch &&
+                compute->pairs_width == pairs->width && compute->pairs_rows == entities;
+    int32_t *query = scratch<int32_t>(compute, SLOT_PAIR_QUERY, total);
+    int32_t *begin = scratch<int32_t>(compute, SLOT_PAIR_BEGIN, static_cast<int64_t>(entities) + 1);
+    if (!query || !begin) return false;
+    if (again || !same) {
+        cuda_segments sorted;
+        compute->pairs_of = nullptr;
+        if (!cuda_sort(compute, &sorted, pairs->entities, total, entities, SLOT_PAIR_KEYS,
+                       SLOT_PAIR_ORDER))
+            return false;
+        LAUNCH(compute, index_pairs, cuda_blocks(total + 1, 256), 256, 0, query, begin, sorted.keys,
+               sorted.order, static_cast<int32_t>(total), pairs->width, entities);
+        compute->pairs_of = pairs->entities;
+        compute->pairs_batch = pairs->batch;
+        compute->pairs_width = pairs->width;
+        compute->pairs_rows = entities;
+    }
+    *out = {static_cast<const uint32_t *>(compute->slots[SLOT_PAIR_KEYS].memory),
+            static_cast<const uint32_t *>(compute->slots[SLOT_PAIR_ORDER].memory),
+            query,
+            begin,
+            static_cast<int32_t>(total),
+            entities};
+    return !compute->failed;
+}
+
+/* ---- Entity by entity ---------------------------------------------------------------------------- */
+
+enum { WALK_THREADS = 1024 };
+
+/* A query's slice: in shared memory where all fit, else from the table of queries. A pair is worked on
+ * by LANES lanes, each with four units. */
+template <int SIMILARITY, int LANES, bool SHARED> struct query_slices {
+    static constexpr int UNITS = 4 * LANES, PARTS = is_complex<SIMILARITY> ? 2 : 1;
+    const float *q;
+    float *tile; /* (batch, PARTS, UNITS) */
+    slicing cut;
+    int32_t width, first; /* of a row of q; the slice's first unit */
+
+    __device__ void load(int32_t batch) {
+        int32_t size = SHARED ? batch * PARTS * UNITS : 0;
+        for (int32_t i = threadIdx.x; i < size; i += blockDim.x) {
+            int32_t query = i / (PARTS * UNITS), part = i / UNITS % PARTS, unit = first + i % UNITS;
+            tile[i] = unit < cut.units ? q[static_cast<int64_t>(query) * width + part * cut.half + unit]
+                                       : 0.0f;
+        }
+        __syncthreads();
+    }
+
+    __device__ void get(float re[4], float im[4], int32_t query, int lane) const {
+        if (SHARED) {
+            const float *row = tile + query * PARTS * UNITS + 4 * lane;
+            load4(re, row, 4, true);
+            if (PARTS == 2) load4(im, row + UNITS, 4, true);
+        } else {
+            const float *row = q + static_cast<int64_t>(query) * width + first + 4 * lane;
+            int32_t left = cut.units - first - 4 * lane;
+            load4(re, row, left, cut.aligned);
+            if (PARTS == 2) load4(im, row + cut.half, left, cut.aligned);
+        }
+    }
+};
+
+/* Grid: (slices, chunks of entities). parts (slices, total): sums over a slice, in sorted order. */
+template <int SIMILARITY, int LANES, bool SHARED>
+__global__ static void __launch_bounds__(WALK_THREADS, 1)
+    walk_scores(float *parts, const float *q, const float *table, sorted_pairs pairs, slicing cut,
+                int32_t batch, int32_t query_width, int32_t entity_width) {
+    constexpr int GROUPS = 32 / LANES;
+    extern __shared__ float4 shared_tile[];
+    query_slices<SIMILARITY, LANES, SHARED> queries = {q, reinterpret_cast<float *>(shared_tile), cut,
+                                                       query_width,
+                                                       static_cast<int32_t>(blockIdx.x) * 4 * LANES};
+    queries.load(batch);
+    int lane = threadIdx.x % 32, group = lane / LANES, part = lane % LANES;
+    int32_t warps = blockDim.x / 32 * gridDim.y, left = cut.units - queries.first - 4 * part;
+    int32_t row = static_cast<int32_t>(blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32);
+    float *out = parts + static_cast<int64_t>(blockIdx.x) * pairs.total;
+    for (; row < pairs.entities; row += warps) {
+        int32_t begin = pairs.begin[row], end = pairs.begin[row + 1];
+        if (begin == end) continue;
+        float k_re[4], k_im[4] = {0, 0, 0, 0};
+        const float *entity =
+            table + static_cast<int64_t>(row) * entity_width + queries.first + 4 * part;
+        load4(k_re, entity, left, cut.aligned);
+        if (is_complex<SIMILARITY>) load4(k_im, entity + cut.half, left, cut.aligned);
+        for (int32_t base = begin; base < end; base += 32) {
+            int32_t count = end - base < 32 ? end - base : 32;
+            int32_t mine = lane < count ? pairs.query[base + lane] : 0;
+            for (int32_t i = 0; i < count; i += GROUPS) {
+                int32_t query = __shfl_sync(ALL_LANES, mine, (i + group) & 31);
+                bool there = i + group < count;
+                float sum = 0;
+                if (there) {
+                    float q_re[4], q_im[4] = {0, 0, 0, 0};
+                    queries.get(q_re, q_im, query, part);
+#pragma unroll
+                    for (int u = 0; u < 4; u++)
+                        sum += unit_term<SIMILARITY>(q_re[u], q_im[u], k_re[u], k_im[u]);
+                }
+#pragma unroll
+                for (int offset = LANES / 2; offset > 0; offset /= 2)
+                    sum += __shfl_xor_sync(ALL_LANES, sum, offset);
+                if (there && part == 0) out[base + i + group] = sum;
+            }
+        }
+    }
+}
+
+/* The entities' gradients: weights (total) in sorted order. */
+template <int SIMILARITY, int LANES, bool SHARED>
+__global__ static void __launch_bounds__(WALK_THREADS, 1)
+    walk_gradients(float *entity_grad, uint8_t *touched, const float *weights, const float *q,
+                   const float *table, sorted_pairs pairs, slicing cut, int32_t batch,
+                   int32_t query_width, int32_t entity_width) {
+    constexpr int GROUPS = 32 / LANES;
+    extern __shared__ float4 shared_tile[];
+    query_slices<SIMILARITY, LANES, SHARED> queries = {q, reinterpret_cast<float *>(shared_tile), cut,
+                                                       query_width,
+                                                       static_cast<int32_t>(blockIdx.x) * 4 * LANES};
+    queries.load(batch);
+    int lane = threadIdx.x % 32, group = lane / LANES, part = lane % LANES;
+    int32_t warps = blockDim.x / 32 * gridDim.y, left = cut.units - queries.first - 4 * part;
+    int32_t row = static_cast<int32_t>(blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32);
+    for (; row < pairs.entities; row += warps) {
+        int32_t begin = pairs.begin[row], end = pairs.begin[row + 1];
+        if (begin == end) continue;
+        float k_re[4], k_im[4] = {0, 0, 0, 0}, g_re[4] = {0, 0, 0, 0}, g_im[4] = {0, 0, 0, 0};
+        int64_t place = static_cast<int64_t>(row) * entity_width + queries.first + 4 * part;
+        load4(k_re, table + place, left, cut.aligned);
+        if (is_complex<SIMILARITY>) load4(k_im, table + place + cut.half, left, cut.aligned);
+        for (int32_t base = begin; base < end; base += 32) {
+            int32_t count = end - base < 32 ? end - base : 32;
+            int32_t mine = lane < count ? pairs.query[base + lane] : 0;
+            float weight = lane < count ? weights[base + lane] : 0.0f;
+            for (int32_t i = 0; i < count; i += GROUPS) {
+                int32_t query = __shfl_sync(ALL_LANES, mine, (i + group) & 31);
+                float w = __shfl_sync(ALL_LANES, weight, (i + group) & 31);
+                if (i + group >= count || w == 0) continue;
+                float q_re[4], q_im[4] = {0, 0, 0, 0};
+                queries.get(q_re, q_im, query, part);
+#pragma unroll
+                for (int u = 0; u < 4; u++)
+                    unit_backward<SIMILARITY>(g_re[u], g_im[u], w, q_re[u], q_im[u], k_re[u], k_im[u]);
+            }
+            __syncwarp();
+        }
+#pragma unroll
+        for (int u = 0; u < 4; u++) {
+#pragma unroll
+            for (int offset = LANES; offset < 32; offset *= 2) {
+                g_re[u] += __shfl_xor_sync(ALL_LANES, g_re[u], offset);
+                if (is_complex<SIMILARITY>) g_im[u] += __shfl_xor_sync(ALL_LANES, g_im[u], offset);
+            }
+            if (group > 0 || u >= left) continue;
+            entity_grad[place + u] += g_re[u];
+            if (is_complex<SIMILARITY>) entity_grad[place + cut.half + u] += g_im[u];
+        }
+        if (touched && lane == 0 && blockIdx.x == 0) touched[row] = 1;
+    }
+}
+
+/* ---- Query by query ------------------------------------------------------------------------------ */
+
+enum { QUERY_THREADS = 256, QUERY_LANES = 8, QUERY_CHUNK = 1024 };
+
+/* Grid: (queries, slices). weights (batch, width): for L2 over the distance already. */
+template <int SIMILARITY>
+__global__ static void __launch_bounds__(QUERY_THREADS)
+    query_gradients(float *q_grad, const float *weights, const float *q, const float *table,
+                    const int32_t *entities, slicing cut, int32_t width, int32_t query_width,
+                    int32_t entity_width) {
+    constexpr int UNITS = 4 * QUERY_LANES, GROUPS = QUERY_THREADS / QUERY_LANES;
+    __shared__ int32_t ids[QUERY_CHUNK];
+    __shared__ float shares[QUERY_CHUNK];
+    __shared__ float sums[QUERY_THREADS / 32][2][UNITS];
+    int64_t query = blockIdx.x;
+    int lane = threadIdx.x % 32, group = threadIdx.x / QUERY_LANES, part = threadIdx.x % QUERY_LANES;
+    int32_t first = static_cast<int32_t>(blockIdx.y) * UNITS + 4 * part, left = cut.units - first;
+    float q_re[4], q_im[4] = {0, 0, 0, 0}, g_re[4] = {0, 0, 0, 0}, g_im[4] = {0, 0, 0, 0};
+    load4(q_re, q + query * query_width + first, left, cut.aligned);
+    if (is_complex<SIMILARITY>)
+        load4(q_im, q + query * query_width + cut.half + first, left, cut.aligned);
+    for (int32_t base = 0; base < width; base += QUERY_CHUNK) {
+        int32_t count = width - base < QUERY_CHUNK ? width - base : QUERY_CHUNK;
+        __syncthreads();
+        for (int32_t i = threadIdx.x; i < count; i += QUERY_THREADS) {
+            ids[i] = entities[query * width + base + i];
+            shares[i] = weights[query * width + base + i];
+        }
+        __syncthreads();
+#pragma unroll 2
+        for (int32_t i = group; i < count; i += GROUPS) {
+            int32_t id = ids[i];
+            float w = shares[i];
+            if (id < 0 || w == 0) continue;
+            float k_re[4], k_im[4] = {0, 0, 0, 0};
+            const float *entity = table + static_cast<int64_t>(id) * entity_width + first;
+            load4(k_re, entity, left, cut.aligned);
+            if (is_complex<SIMILARITY>) load4(k_im, entity + cut.half, left, cut.aligned);
+#pragma unroll
+            for (int u = 0; u < 4; u++) /* the two sides of a similarity are alike */
+                unit_backward<SIMILARITY>(g_re[u], g_im[u], w, k_re[u], k_im[u], q_re[u], q_im[u]);
+        }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int u = 0; u < 4; u++) {
+#pragma unroll
+        for (int offset = QUERY_LANES; offset < 32; offset *= 2) {
+            g_re[u] += __shfl_xor_sync(ALL_LANES, g_re[u], offset);
+            g_im[u] += __shfl_xor_sync(ALL_LANES, g_im[u], offset);
+        }
+        if (lane >= QUERY_LANES) continue;
+        sums[threadIdx.x / 32][0][4 * part + u] = g_re[u];
+        sums[threadIdx.x / 32][1][4 * part + u] = g_im[u];
+    }
+    __syncthreads();
+    int32_t unit = static_cast<int32_t>(blockIdx.y) * UNITS + threadIdx.x % UNITS;
+    int side = threadIdx.x / UNITS; /* real, imaginary */
+    if (side >= (is_complex<SIMILARITY> ? 2 : 1) || unit >= cut.units) return;
+    float total = 0;
+    for (int warp = 0; warp < QUERY_THREADS / 32; warp++) total += sums[warp][side][threadIdx.x % UNITS];
+    q_grad[query * query_width + side * cut.half + unit] = total;
+}
+
+/* ---- Before and after ---------------------------------------------------------------------------- */
+
+/* Sums over the slices, in their order, become scores. */
+template <int SIMILARITY>
+__global__ static void finish_scores(float *scores, const float *parts, sorted_pairs pairs,
+                                     int32_t slices, float margin) {
+    int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= pairs.total) return;
+    float sum = 0;
+    bool there = pairs.keys[at] < static_cast<uint32_t>(pairs.entities);
+    for (int32_t slice = 0; there && slice < slices; slice++)
+        sum += parts[static_cast<int64_t>(slice) * pairs.total + at];
+    scores[pairs.order[at]] = there ? score_of<SIMILARITY>(sum, margin) : -INFINITY;
+}
+
+/* Weights in sorted order; for L2, over the distance, and in the order of pairs as well (scales). */
+__global__ static void sort_weights(float *sorted, float *scales, const float *scores_grad,
+                                    const float *parts, sorted_pairs pairs, int32_t slices) {
+    int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= pairs.total) return;
+    bool there = pairs.keys[at] < static_cast<uint32_t>(pairs.entities);
+    float weight = there ? scores_grad[pairs.order[at]] : 0.0f;
+    if (parts) {
+        float sum = 0;
+        for (int32_t slice = 0; there && slice < slices; slice++)
+            sum += parts[static_cast<int64_t>(slice) * pairs.total + at];
+        float distance = sqrtf(sum);
+        weight = distance > VLP_TINY_DISTANCE ? weight / distance : 0.0f;
+        scales[pairs.order[at]] = weight;
+    }
+    sorted[at] = weight;
+}
+
+/* ---- Launching ----------------------------------------------------------------------------------- */
+
+typedef struct pair_work {
+    const vlp_form *form;
+    const float *q, *table;
+    sorted_pairs pairs;
+    slicing cut;
+    int32_t batch, lanes;
+    size_t shared; /* bytes; 0: queries are read from their table */
+    dim3 grid;
+} pair_work;
+
+/* The widest slices that fit. */
+static void plan_slices(vlp_compute *compute, pair_work *work) {
+    const vlp_form *form = work->form;
+    bool modulus = form->similarity == VLP_MINUS_MODULUS;
+    int32_t units = modulus ? form->query_width / 2 : form->query_width;
+    work->cut.units = units;
+    work->cut.half = modulus ? units : 0;
+    work->cut.aligned = units % 4 == 0 && form->query_width % 4 == 0 && form->entity_width % 4 == 0;
+    work->lanes = 8;
+    work->shared = 0;
+    for (int32_t lanes = 8; lanes >= 2 && work->shared == 0; lanes /= 2) {
+        size_t bytes = static_cast<size_t>(work->batch) * (modulus ? 2 : 1) * 4 *
+                       static_cast<size_t>(lanes) * sizeof(float);
+        if (bytes > compute->shared_limit) continue;
+        work->lanes = lanes;
+        work->shared = bytes;
+    }
+    work->cut.slices = (units + 4 * work->lanes - 1) / (4 * work->lanes);
+    int32_t chunks = compute->multiprocessors / work->cut.slices;
+    work->grid =
+        dim3(static_cast<unsigned>(work->cut.slices), static_cast<unsigned>(chunks > 1 ? chunks : 1));
+}
+
+template <int SIMILARITY, int LANES, bool SHARED>
+static void launch_scores(vlp_compute *compute, const pair_work *work, float *parts) {
+    auto kernel = walk_scores<SIMILARITY, LANES, SHARED>;
+    if (SHARED)
+        cuda_note(compute,
+                  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       static_cast<int>(work->shared)),
+                  "asking for shared memory");
+    LAUNCH(compute, kernel, work->grid, WALK_THREADS, work->shared, parts, work->q, work->table,
+           work->pairs, work->cut, work->batch, work->form->query_width, work->form->entity_width);
+}
+
+template <int SIMILARITY, int LANES, bool SHARED>
+static void launch_gradients(vlp_compute *compute, const pair_work *work, float *entity_grad,
+                             uint8_t *touched, const float *weights) {
+    auto kernel = walk_gradients<SIMILARITY, LANES, SHARED>;
+    if (SHARED)
+        cuda_note(compute,
+                  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       static_cast<int>(work->shared)),
+                  "asking for shared memory");
+    LAUNCH(compute, kernel, work->grid, WALK_THREADS, work->shared, entity_grad, touched, weights,
+           work->q, work->table, work->pairs, work->cut, work->batch, work->form->query_width,
+           work->form->entity_width);
+}
+
+template <int SIMILARITY>
+static void run_scores(vlp_compute *compute, const pair_work *work, float *parts) {
+    if (work->shared == 0)
+        launch_scores<SIMILARITY, 8, false>(compute, work, parts);
+    else if (work->lanes == 8)
+        launch_scores<SIMILARITY, 8, true>(compute, work, parts);
+    else if (work->lanes == 4)
+        launch_scores<SIMILARITY, 4, true>(compute, work, parts);
+    else
+        launch_scores<SIMILARITY, 2, true>(compute, work, parts);
+}
+
+template <int SIMILARITY>
+static void run_gradients(vlp_compute *compute, const pair_work *work, float *entity_grad,
+                          uint8_t *touched, const float *weights) {
+    if (work->shared == 0)
+        launch_gradients<SIMILARITY, 8, false>(compute, work, entity_grad, touched, weights);
+    else if (work->lanes == 8)
+        launch_gradients<SIMILARITY, 8, true>(compute, work, entity_grad, touched, weights);
+    else if (work->lanes == 4)
+        launch_gradients<SIMILARITY, 4, true>(compute, work, entity_grad, touched, weights);
+    else
+        launch_gradients<SIMILARITY, 2, true>(compute, work, entity_grad, touched, weights);
+}
+
+static bool open_work(vlp_compute *compute, pair_work *work, const vlp_form *form, const float *q,
+                      const float *table, int32_t entities, const vlp_pairs *pairs, bool again) {
+    int64_t total = static_cast<int64_t>(pairs->batch) * pairs->width;
+    if (total > INT32_MAX) {
+        cuda_note(compute, cudaErrorInvalidValue, "more than 2^31 pairs; lower batch or negatives");
+        return false;
+    }
+    work->form = form;
+    work->q = q;
+    work->table = table;
+    work->batch = pairs->batch;
+    plan_slices(compute, work);
+    return sort_pairs(compute, &work->pairs, pairs, entities, again);
+}
+
+template <int SIMILARITY>
+static void make_scores(vlp_compute *compute, const pair_work *work, float *scores) {
+    float *parts = scratch<float>(compute, SLOT_PAIR_PARTS,
+                                  static_cast<int64_t>(work->cut.slices) * work->pairs.total);
+    if (!parts) return;
+    run_scores<SIMILARITY>(compute, work, parts);
+    LAUNCH(compute, finish_scores<SIMILARITY>, cuda_blocks(work->pairs.total, 256), 256, 0, scores,
+           parts, work->pairs, work->cut.slices, work->form->margin);
+}
+
+template <int SIMILARITY>
+static void make_gradients(vlp_compute *compute, const pair_work *work, float *q_grad,
+                           float *entity_grad, uint8_t *touched, const float *scores_grad,
+                           const vlp_pairs *pairs) {
+    float *sorted = scratch<float>(compute, SLOT_PAIR_WEIGHTS, work->pairs.total);
+    float *parts = nullptr, *scales = nullptr;
+    if (!sorted) return;
+    if (SIMILARITY == VLP_MINUS_L2) {
+        parts = scratch<float>(compute, SLOT_PAIR_PARTS,
+                               static_cast<int64_t>(work->cut.slices) * work->pairs.total);
+        scales = scratch<float>(compute, SLOT_PAIR_SCALES, work->pairs.total);
+        if (!parts || !scales) return;
+        run_scores<SIMILARITY>(compute, work, parts);
+    }
+    LAUNCH(compute, sort_weights, cuda_blocks(work->pairs.total, 256), 256, 0, sorted, scales,
+           scores_grad, parts, work->pairs, work->cut.slices);
+    run_gradients<SIMILARITY>(compute, work, entity_grad, touched, sorted);
+    dim3 grid(static_cast<unsigned>(pairs->batch), cuda_blocks(work->cut.units, 4 * QUERY_LANES));
+    LAUNCH(compute, query_gradients<SIMILARITY>, grid, QUERY_THREADS, 0, q_grad,
+           scales ? scales : scores_grad, work->q, work->table, pairs->entities, work->cut, pairs->width,
+           work->form->query_width, work->form->entity_width);
+}
+
+/* ---- The operations ------------------------------------------------------------------------------ */
+
+vlp_status cuda_pair_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                            const int32_t *relations, const float *relation_table,
+                            const float *entity_table, int32_t entities, const vlp_pairs *pairs) {
+    if (pairs->batch == 0 || pairs->width == 0) return cuda_status(compute);
+    if (vlp_form_moves_answers(form))
+        return cuda_moved_scores(compute, form, scores, q, relations, relation_table, entity_table,
+                                 pairs);
+    pair_work work;
+    /* Sorted anew: the caller may have put other entities into the same array. */
+    if (!open_work(compute, &work, form, q, entity_table, entities, pairs, true))
+        return cuda_status(compute);
+    switch (form->similarity) {
+    case VLP_DOT:
+        make_scores<VLP_DOT>(compute, &work, scores);
+        break;
+    case VLP_MINUS_L1:
+        make_scores<VLP_MINUS_L1>(compute, &work, scores);
+        break;
+    case VLP_MINUS_L2:
+        make_scores<VLP_MINUS_L2>(compute, &work, scores);
+        break;
+    case VLP_MINUS_MODULUS:
+        make_scores<VLP_MINUS_MODULUS>(compute, &work, scores);
+        break;
+    }
+    return cuda_status(compute);
+}
+
+vlp_status cuda_pair_backward(vlp_compute *compute, const vlp_form *form, float *q_grad,
+                              float *entity_grad, uint8_t *touched, float *relation_grad,
+                              const float *scores_grad, const float *q, const int32_t *relations,
+                              const float *relation_table, int32_t relation_count,
+                              const float *entity_table, int32_t entities, const vlp_pairs *pairs) {
+    if (pairs->batch == 0 || pairs->width == 0) return cuda_status(compute);
+    if (vlp_form_moves_answers(form))
+        return cuda_moved_backward(compute, form, q_grad, entity_grad, touched, relation_grad,
+                                   scores_grad, q, relations, relation_table, relation_count,
+                                   entity_table, entities, pairs);
+    pair_work work;
+    if (!open_work(compute, &work, form, q, entity_table, entities, pairs, false))
+        return cuda_status(compute);
+    switch (form->similarity) {
+    case VLP_DOT:
+        make_gradients<VLP_DOT>(compute, &work, q_grad, entity_grad, touched, scores_grad, pairs);
+        break;
+    case VLP_MINUS_L1:
+        make_gradients<VLP_MINUS_L1>(compute, &work, q_grad, entity_grad, touched, scores_grad, pairs);
+        break;
+    case VLP_MINUS_L2:
+        make_gradients<VLP_MINUS_L2>(compute, &work, q_grad, entity_grad, touched, scores_grad, pairs);
+        break;
+    case VLP_MINUS_MODULUS:
+        make_gradients<VLP_MINUS_MODULUS>(compute, &work, q_grad, entity_grad, touched, scores_grad,
+                                          pairs);
+        break;
+    }
+    return cuda_status(compute);
+}

@@ -1,0 +1,232 @@
+/* What a step is made of besides its mathematics: its values, its queries, its judgement; and its plan,
+ * a graph of its operations that is recorded once and launched from then on. */
+#include <cstdlib>
+
+#include "base/order.h"
+#include "compute/cuda/device.h"
+
+/* ---- Plans --------------------------------------------------------------------------------------- */
+
+struct vlp_plan {
+    bool ran; /* once as it was told: working memory is there */
+    bool recording;
+    uint64_t generation; /* of the working memory it was recorded over */
+    cudaGraphExec_t graph;
+};
+
+vlp_plan *cuda_plan_new(vlp_compute *) {
+    return static_cast<vlp_plan *>(calloc(1, sizeof(vlp_plan)));
+}
+
+static void forget_graph(vlp_compute *compute, vlp_plan *plan) {
+    if (!plan->graph) return;
+    cuda_note(compute, cudaStreamSynchronize(compute->stream), "the end of the work");
+    cuda_note(compute, cudaGraphExecDestroy(plan->graph), "forgetting a plan");
+    plan->graph = nullptr;
+}
+
+void cuda_plan_free(vlp_compute *compute, vlp_plan *plan) {
+    if (!plan) return;
+    forget_graph(compute, plan);
+    free(plan);
+}
+
+/* Brings the values to the device; waits only where a whole ring of steps is under way. */
+static int send_values(vlp_compute *compute, const vlp_step_values *values) {
+    int place = static_cast<int>(compute->begun++ % RING);
+    if (compute->begun > RING)
+        cuda_note(compute, cudaEventSynchronize(compute->events[place]), "an earlier step");
+    compute->ring[place] = *values;
+    cuda_note(compute,
+              cudaMemcpyAsync(compute->values, &compute->ring[place], sizeof *values,
+                              cudaMemcpyHostToDevice, compute->stream),
+              "copying the values of a step");
+    return place;
+}
+
+static void end_values(vlp_compute *compute, int place) {
+    cuda_note(compute, cudaEventRecord(compute->events[place], compute->stream), "marking a step");
+}
+
+bool cuda_step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_values *values) {
+    int place = send_values(compute, values);
+    compute->stepping = plan != nullptr;
+    if (!plan || compute->failed) {
+        end_values(compute, place);
+        return false;
+    }
+    if (plan->graph && plan->generation != compute->generation) {
+        forget_graph(compute, plan);
+        plan->ran = false;
+    }
+    if (plan->graph) {
+        cuda_note(compute, cudaGraphLaunch(plan->graph, compute->stream), "a recorded step");
+        end_values(compute, place);
+        compute->stepping = false;
+        return true;
+    }
+    end_values(compute, place);
+    plan->recording = plan->ran && !compute->eager;
+    if (plan->recording) {
+        plan->generation = compute->generation;
+        plan->recording =
+            cuda_note(compute, cudaStreamBeginCapture(compute->stream, cudaStreamCaptureModeThreadLocal),
+                      "recording a step");
+    }
+    return false;
+}
+
+vlp_status cuda_step_end(vlp_compute *compute, vlp_plan *plan) {
+    compute->stepping = false;
+    plan->ran = true;
+    if (!plan->recording) return cuda_status(compute);
+    plan->recording = false;
+    cudaGraph_t graph = nullptr;
+    cuda_note(compute, cudaStreamEndCapture(compute->stream, &graph), "recording a step");
+    if (!compute->failed)
+        cuda_note(compute, cudaGraphInstantiate(&plan->graph, graph, 0), "making a plan");
+    if (graph) cuda_note(compute, cudaGraphDestroy(graph), "forgetting a recording");
+    if (!compute->failed)
+        cuda_note(compute, cudaGraphLaunch(plan->graph, compute->stream), "a recorded step");
+    return cuda_status(compute);
+}
+
+/* ---- The judgement ------------------------------------------------------------------------------- */
+
+__global__ static void judge_step(vlp_step_report *report, vlp_judgement judgement,
+                                  const vlp_step_values *values) {
+    vlp_judge(report, &judgement, values->step);
+}
+
+void cuda_judge(vlp_compute *compute, vlp_step_report *report, const vlp_judgement *judgement) {
+    LAUNCH(compute, judge_step, 1, 1, 0, report, *judgement, compute->values);
+}
+
+/* ---- The batch ----------------------------------------------------------------------------------- */
+
+__global__ static void choose_queries(vlp_query_tables tables, vlp_batch batch,
+                                      const vlp_step_values *values) {
+    int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= batch.count) return;
+    int64_t queries = 2 * tables.triples, at = values->step * batch.count + i;
+    int64_t query =
+        vlp_permuted(at % queries, queries, tables.seed, static_cast<uint64_t>(at / queries));
+    int64_t item = query % tables.triples;
+    vlp_triple triple = tables.items[item];
+    bool forward = query < tables.triples;
+    int32_t answer = forward ? triple.tail : triple.head;
+    batch.heads[i] = forward ? triple.head : triple.tail;
+    batch.relations[i] = triple.relation + (forward ? 0 : tables.relations);
+    batch.answers[i] = answer;
+    if (batch.pairs) batch.pairs[i * batch.width] = answer;
+    double weight = 1;
+    if (tables.weigh) {
+        int64_t answers = static_cast<int64_t>(tables.known_counts[item]) +
+                          static_cast<int64_t>(tables.known_counts[item + tables.triples]);
+        weight = 1 / sqrt(static_cast<double>(answers + 6));
+    }
+    batch.weights[i] = static_cast<float>(weight);
+    if (batch.known_begin) {
+        batch.known_begin[i] = tables.known_begin[query];
+        batch.known_end[i] = batch.known_begin[i] + tables.known_counts[query];
+    }
+    if (!batch.reference_counts) return;
+    int32_t count = tables.edges ? tables.edge_counts[query] : 0;
+    batch.reference_counts[i] = count;
+    for (int32_t j = 0; j < count; j++) {
+        vlp_triple edge = tables.items[tables.edges[query * tables.most + j].edge];
+        batch.reference_heads[i * tables.most + j] = forward ? edge.head : edge.tail;
+        batch.reference_answers[i * tables.most + j] = forward ? edge.tail : edge.head;
+    }
+}
+
+__global__ static void share_weights(float *weights, int32_t count) {
+    __shared__ double shared[32];
+    double sum = 0;
+    for (int32_t i = threadIdx.x; i < count; i += blockDim.x) sum += static_cast<double>(weights[i]);
+    sum = block_sum(sum, shared);
+    for (int32_t i = threadIdx.x; i < count; i += blockDim.x)
+        weights[i] = static_cast<float>(static_cast<double>(weights[i]) / sum);
+}
+
+void cuda_choose_batch(vlp_compute *compute, const vlp_query_tables *tables, const vlp_batch *batch) {
+    compute->pairs_of = nullptr;
+    LAUNCH(compute, choose_queries, cuda_blocks(batch->count, 64), 64, 0, *tables, *batch,
+           compute->values);
+    LAUNCH(compute, share_weights, 1, 512, 0, batch->weights, batch->count);
+}
+
+/* ---- Columns of a sampled softmax ---------------------------------------------------------------- */
+
+/* What bytes of 0x7f make: no query, since batches have at most 10^6. */
+enum { COLUMN_THREADS = 1024, NO_QUERY = 0x7f7f7f7f };
+
+__global__ static void mark_answers(int32_t *first, const int32_t *answers, int32_t count) {
+    int32_t i = static_cast<int32_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < count) atomicMin(&first[answers[i]], i);
+}
+
+/* One block: distinct answers in the order they come first, then others in the order of the step's
+ * permutation. first (entities): the first query with that answer, NO_QUERY for none; place
+ * (count): the column of a first one. */
+__global__ static void __launch_bounds__(COLUMN_THREADS)
+    choose_ids(vlp_columns columns, int32_t *place, const int32_t *first, const int32_t *answers,
+               int32_t count, int32_t candidates, int32_t entities, uint64_t seed,
+               const vlp_step_values *values) {
+    int32_t used = 0, total, room = count + candidates;
+    for (int32_t start = 0; start < count; start += COLUMN_THREADS) {
+        int32_t i = start + threadIdx.x;
+        bool is_first = i < count && first[answers[i]] == i;
+        int32_t at = used + place_of(is_first, &total);
+        if (is_first) {
+            columns.ids[at] = answers[i];
+            columns.offsets[at] = 0;
+            place[i] = at;
+        }
+        used += total;
+    }
+    __syncthreads();
+    for (int32_t i = threadIdx.x; i < count; i += COLUMN_THREADS)
+        columns.answers[i] = place[first[answers[i]]];
+    int32_t distinct = used, wanted = candidates;
+    if (wanted > entities - distinct) wanted = entities - distinct;
+    float correction =
+        wanted > 0 ? logf(static_cast<float>(entities - distinct) / static_cast<float>(wanted)) : 0.0f;
+    uint64_t pass = static_cast<uint64_t>(values->step);
+    for (int32_t start = 0; start < entities && used < distinct + wanted; start += COLUMN_THREADS) {
+        int32_t i = start + threadIdx.x, entity = 0;
+        bool other = i < entities;
+        if (other) {
+            entity = static_cast<int32_t>(vlp_permuted(i, entities, seed ^ VLP_STREAM_CANDIDATES, pass));
+            other = first[entity] == NO_QUERY;
+        }
+        int32_t at = used + place_of(other, &total);
+        if (other && at < distinct + wanted) {
+            columns.ids[at] = entity;
+            columns.offsets[at] = correction;
+        }
+        used += total;
+    }
+    for (int32_t i = distinct + wanted + threadIdx.x; i < room; i += COLUMN_THREADS) {
+        columns.ids[i] = -1;
+        columns.offsets[i] = -INFINITY;
+    }
+}
+
+/* As many columns in every step: plans are of fixed shapes. What is not there has an offset of -inf. */
+vlp_status cuda_choose_columns(vlp_compute *compute, int32_t *used, const vlp_columns *columns,
+                               const int32_t *answers, int32_t count, int32_t candidates,
+                               int32_t entities, uint64_t seed) {
+    int32_t *first = scratch<int32_t>(compute, SLOT_COLUMNS, static_cast<int64_t>(entities) + count);
+    *used = count + candidates;
+    if (!first) return cuda_status(compute);
+
+    cuda_note(
+        compute,
+        cudaMemsetAsync(first, 0x7f, static_cast<size_t>(entities) * sizeof *first, compute->stream),
+        "clearing memory");
+    LAUNCH(compute, mark_answers, cuda_blocks(count, 256), 256, 0, first, answers, count);
+    LAUNCH(compute, choose_ids, 1, COLUMN_THREADS, 0, *columns, first + entities, first, answers, count,
+           candidates, entities, seed, compute->values);
+    return cuda_status(compute);
+}

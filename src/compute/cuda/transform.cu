@@ -1,0 +1,346 @@
+/* Queries from heads and relations, answers moved by relations, and their gradients. Gradients of
+ * relations are summed relation by relation, in the order of the queries. */
+#include "compute/cuda/device.h"
+
+typedef struct complex_number {
+    float re, im;
+} complex_number;
+
+__device__ static complex_number phase(float rho, float scale) {
+    complex_number turn;
+    sincosf(rho * scale, &turn.im, &turn.re);
+    return turn;
+}
+
+__device__ static complex_number times(complex_number a, complex_number b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+/* a conj(b) */
+__device__ static complex_number times_conjugate(complex_number a, complex_number b) {
+    return {a.re * b.re + a.im * b.im, a.im * b.re - a.re * b.im};
+}
+
+__device__ static complex_number number(const float *row, int32_t j, int32_t half) {
+    return {row[j], row[j + half]};
+}
+
+/* The complex number that turns h: the relation itself, or its phase. */
+__device__ static complex_number turn_of(const vlp_form &form, const float *r, int32_t j, int32_t half) {
+    return form.transform == VLP_ROTATE ? phase(r[j], form.phase_scale) : number(r, j, half);
+}
+
+/* ---- Elementwise: a block a query ---------------------------------------------------------------- */
+
+__global__ static void query_rows(vlp_form form, float *q, const float *heads, const int32_t *relations,
+                                  const float *table, bool linear) {
+    int64_t i = blockIdx.x;
+    const float *h = heads + i * form.entity_width;
+    const float *r = table + static_cast<int64_t>(relations[i]) * form.relation_width;
+    float *out = q + i * form.query_width;
+    int32_t width = form.query_width, half = width / 2;
+    if (form.transform == VLP_TRANSLATE) {
+        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) out[j] = h[j] + (linear ? 0.0f : r[j]);
+    } else if (form.transform == VLP_SCALE) {
+        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) out[j] = h[j] * r[j];
+    } else {
+        for (int32_t j = threadIdx.x; j < half; j += blockDim.x) {
+            complex_number z = times(number(h, j, half), turn_of(form, r, j, half));
+            out[j] = z.re;
+            out[j + half] = z.im;
+        }
+    }
+}
+
+__global__ static void query_rows_backward(vlp_form form, float *heads_grad, const float *q_grad,
+                                           const int32_t *relations, const float *table) {
+    int64_t i = blockIdx.x;
+    const float *r = table + static_cast<int64_t>(relations[i]) * form.relation_width;
+    const float *dq = q_grad + i * form.query_width;
+    float *out = heads_grad + i * form.entity_width;
+    int32_t width = form.query_width, half = width / 2;
+    if (form.transform == VLP_TRANSLATE) {
+        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) out[j] += dq[j];
+    } else if (form.transform == VLP_SCALE) {
+        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) out[j] += dq[j] * r[j];
+    } else {
+        for (int32_t j = threadIdx.x; j < half; j += blockDim.x) {
+            complex_number z = times_conjugate(number(dq, j, half), turn_of(form, r, j, half));
+            out[j] += z.re;
+            out[j + half] += z.im;
+        }
+    }
+}
+
+enum { RELATION_THREADS = 64 };
+
+/* A block for every query and slice of columns; the first query of a relation works for all of its. */
+__global__ static void relation_rows_backward(vlp_form form, float *relation_grad, const float *q_grad,
+                                              const float *heads, const float *table,
+                                              cuda_segments segments, int64_t count,
+                                              uint32_t relation_count, bool linear) {
+    int64_t at = blockIdx.x;
+    if (!segment_begins(segments.keys, at, relation_count)) return;
+    int64_t end = segment_end(segments.keys, at, count), width = form.query_width;
+    int64_t row = static_cast<int64_t>(segments.keys[at]) * form.relation_width;
+    int32_t half = form.query_width / 2;
+    int32_t columns =
+        form.transform == VLP_ROTATE || form.transform == VLP_SCALE_COMPLEX ? half : form.query_width;
+    int32_t j = static_cast<int32_t>(blockIdx.y) * RELATION_THREADS + threadIdx.x;
+    if (j >= columns || (form.transform == VLP_TRANSLATE && linear)) return;
+    complex_number turn = {0, 0}, sum = {0, 0};
+    if (form.transform == VLP_ROTATE) turn = phase(table[row + j], form.phase_scale);
+#pragma unroll 4
+    for (int64_t i = at; i < end; i++) {
+        int64_t item = segments.order[i];
+        const float *dq = q_grad + item * width, *h = heads + item * form.entity_width;
+        if (form.transform == VLP_TRANSLATE) {
+            sum.re += dq[j];
+        } else if (form.transform == VLP_SCALE) {
+            sum.re += dq[j] * h[j];
+        } else {
+            complex_number z = number(h, j, half), d = number(dq, j, half);
+            if (form.transform == VLP_ROTATE) {
+                /* d q / d theta = i q: the gradient along the circle. */
+                complex_number turned = times(z, turn);
+                sum.re += form.phase_scale * (d.im * turned.re - d.re * turned.im);
+            } else {
+                complex_number part = times_conjugate(d, z);
+                sum.re += part.re;
+                sum.im += part.im;
+            }
+        }
+    }
+    relation_grad[row + j] += sum.re;
+    if (form.transform == VLP_SCALE_COMPLEX) relation_grad[row + half + j] += sum.im;
+}
+
+/* ---- Matrices ------------------------------------------------------------------------------------ */
+
+enum { MATRIX_WARPS = 8, MATRIX_THREADS = 128 };
+
+/* y = W x (+ bias behind W), W (rows, columns) of the item's relation; += where `add`. */
+__global__ static void matrix_times(float *y, const float *table, const int32_t *relations,
+                                    const float *x, int32_t relation_width, int32_t rows,
+                                    int32_t columns, bool bias, bool add) {
+    int64_t item = blockIdx.x;
+    int32_t row = static_cast<int32_t>(blockIdx.y) * MATRIX_WARPS + threadIdx.x / 32;
+    if (row >= rows) return;
+    const float *matrix = table + static_cast<int64_t>(relations[item]) * relation_width;
+    const float *w = matrix + static_cast<int64_t>(row) * columns, *from = x + item * columns;
+    float sum = 0;
+#pragma unroll 4
+    for (int32_t j = threadIdx.x % 32; j < columns; j += 32) sum += w[j] * from[j];
+    sum = warp_sum(sum);
+    if (threadIdx.x % 32 > 0) return;
+    if (bias) sum += matrix[static_cast<int64_t>(rows) * columns + row];
+    float *out = y + item * rows + row;
+    *out = add ? *out + sum : sum;
+}
+
+/* y = W^T x. */
+__global__ static void transposed_times(float *y, const float *table, const int32_t *relations,
+                                        const float *x, int32_t relation_width, int32_t rows,
+                                        int32_t columns, bool add) {
+    int64_t item = blockIdx.x;
+    int32_t j = static_cast<int32_t>(blockIdx.y) * MATRIX_THREADS + threadIdx.x;
+    if (j >= columns) return;
+    const float *w = table + static_cast<int64_t>(relations[item]) * relation_width;
+    float sum = 0;
+#pragma unroll 4
+    for (int32_t i = 0; i < rows; i++)
+        sum += w[static_cast<int64_t>(i) * columns + j] * x[item * rows + i];
+    float *out = y + item * columns + j;
+    *out = add ? *out + sum : sum;
+}
+
+/* The matrix of a relation += sum over its items of left right^T; what stands behind it += left. */
+__global__ static void outer_sums(float *relation_grad, const float *left, const float *right,
+                                  cuda_segments segments, int64_t count, uint32_t relation_count,
+                                  int32_t relation_width, int32_t rows, int32_t columns, bool bias) {
+    int64_t at = blockIdx.x;
+    if (!segment_begins(segments.keys, at, relation_count)) return;
+    int64_t end = segment_end(segments.keys, at, count), cells = static_cast<int64_t>(rows) * columns;
+    int64_t cell = static_cast<int64_t>(blockIdx.y) * MATRIX_THREADS + threadIdx.x;
+    if (cell >= cells + (bias ? rows : 0)) return;
+    int64_t row = cell < cells ? cell / columns : cell - cells, column = cell % columns;
+    float sum = 0;
+#pragma unroll 4
+    for (int64_t i = at; i < end; i++) {
+        int64_t item = segments.order[i];
+        float l = left[item * rows + row];
+        sum += cell < cells ? l * right[item * columns + column] : l;
+    }
+    relation_grad[static_cast<int64_t>(segments.keys[at]) * relation_width + cell] += sum;
+}
+
+static bool is_matrix(const vlp_form *form) {
+    return form->transform == VLP_MATRIX_TRANSPOSED || form->transform == VLP_MATRIX_TRANSLATE;
+}
+
+static void matrix_query(vlp_compute *compute, const vlp_form *form, float *q, const float *heads,
+                         const int32_t *relations, const float *table, int64_t count, bool linear) {
+    int32_t e = form->entity_width, width = form->query_width;
+    unsigned items = static_cast<unsigned>(count);
+    if (form->transform == VLP_MATRIX_TRANSPOSED)
+        LAUNCH(compute, transposed_times, dim3(items, cuda_blocks(width, MATRIX_THREADS)),
+               MATRIX_THREADS, 0, q, table, relations, heads, form->relation_width, e, width, false);
+    else
+        LAUNCH(compute, matrix_times, dim3(items, cuda_blocks(width, MATRIX_WARPS)), 32 * MATRIX_WARPS,
+               0, q, table, relations, heads, form->relation_width, width, e, !linear, false);
+}
+
+static void matrix_backward(vlp_compute *compute, const vlp_form *form, float *heads_grad,
+                            float *relation_grad, const float *q_grad, const float *heads,
+                            const int32_t *relations, const float *table, const cuda_segments *segments,
+                            int32_t relation_count, int64_t count, bool linear) {
+    int32_t e = form->entity_width, width = form->query_width;
+    unsigned items = static_cast<unsigned>(count);
+    bool transposed = form->transform == VLP_MATRIX_TRANSPOSED, bias = !transposed && !linear;
+    if (transposed)
+        LAUNCH(compute, matrix_times, dim3(items, cuda_blocks(e, MATRIX_WARPS)), 32 * MATRIX_WARPS, 0,
+               heads_grad, table, relations, q_grad, form->relation_width, e, width, false, true);
+    else
+        LAUNCH(compute, transposed_times, dim3(items, cuda_blocks(e, MATRIX_THREADS)), MATRIX_THREADS, 0,
+               heads_grad, table, relations, q_grad, form->relation_width, width, e, true);
+    int32_t rows = transposed ? e : width, columns = transposed ? width : e;
+    int64_t cells = static_cast<int64_t>(rows) * columns + (bias ? rows : 0);
+    LAUNCH(compute, outer_sums, dim3(items, cuda_blocks(cells, MATRIX_THREADS)), MATRIX_THREADS, 0,
+           relation_grad, transposed ? heads : q_grad, transposed ? q_grad : heads, *segments, count,
+           static_cast<uint32_t>(relation_count), form->relation_width, rows, columns, bias);
+}
+
+/* ---- Batches ------------------------------------------------------------------------------------- */
+
+void cuda_query(vlp_compute *compute, const vlp_form *form, float *q, const float *heads,
+                const int32_t *relations, const float *relation_table, int64_t count, bool linear) {
+    if (count == 0) return;
+    if (is_matrix(form))
+        matrix_query(compute, form, q, heads, relations, relation_table, count, linear);
+    else
+        LAUNCH(compute, query_rows, static_cast<unsigned>(count), 128, 0, *form, q, heads, relations,
+               relation_table, linear);
+}
+
+vlp_status cuda_query_backward(vlp_compute *compute, const vlp_form *form, float *heads_grad,
+                               float *relation_grad, const float *q_grad, const float *heads,
+                               const int32_t *relations, const float *relation_table,
+                               int32_t relation_count, int64_t count, bool linear) {
+    cuda_segments segments;
+    if (count == 0) return cuda_status(compute);
+    if (!cuda_sort(compute, &segments, relations, count, relation_count, SLOT_SORT_KEYS,
+                   SLOT_SORT_ITEMS))
+        return cuda_status(compute);
+    if (is_matrix(form)) {
+        matrix_backward(compute, form, heads_grad, relation_grad, q_grad, heads, relations,
+                        relation_table, &segments, relation_count, count, linear);
+        return cuda_status(compute);
+    }
+    LAUNCH(compute, query_rows_backward, static_cast<unsigned>(count), 128, 0, *form, heads_grad, q_grad,
+           relations, relation_table);
+    dim3 grid(static_cast<unsigned>(count), cuda_blocks(form->query_width, RELATION_THREADS));
+    LAUNCH(compute, relation_rows_backward, grid, RELATION_THREADS, 0, *form, relation_grad, q_grad,
+           heads, relation_table, segments, count, static_cast<uint32_t>(relation_count), linear);
+    return cuda_status(compute);
+}
+
+void cuda_answer(vlp_compute *compute, const vlp_form *form, float *k, const float *answers,
+                 const int32_t *relations, const float *relation_table, int64_t count) {
+    if (vlp_form_moves_answers(form))
+        cuda_query(compute, form, k, answers, relations, relation_table, count, true);
+    else if (k != answers && count > 0)
+        cuda_note(compute,
+                  cudaMemcpyAsync(k, answers,
+                                  static_cast<size_t>(count * form->query_width) * sizeof(float),
+                                  cudaMemcpyDeviceToDevice, compute->stream),
+                  "copying answers");
+}
+
+vlp_status cuda_answer_backward(vlp_compute *compute, const vlp_form *form, float *answers_grad,
+                                float *relation_grad, const float *k_grad, const float *answers,
+                                const int32_t *relations, const float *relation_table,
+                                int32_t relation_count, int64_t count) {
+    if (vlp_form_moves_answers(form))
+        return cuda_query_backward(compute, form, answers_grad, relation_grad, k_grad, answers,
+                                   relations, relation_table, relation_count, count, true);
+    cuda_add(compute, answers_grad, k_grad, count * form->query_width);
+    return cuda_status(compute);
+}
+
+/* ---- The relation asked for ---------------------------------------------------------------------- */
+
+/* The score is linear in the relation's row; v is what multiplies it. */
+__global__ static void relation_query_rows(vlp_form form, float *v, const float *heads,
+                                           const float *answers) {
+    int64_t i = blockIdx.x;
+    const float *h = heads + i * form.entity_width, *t = answers + i * form.entity_width;
+    float *out = v + i * form.relation_width;
+    int32_t width = form.entity_width, half = width / 2;
+    if (form.transform == VLP_SCALE_COMPLEX) {
+        for (int32_t j = threadIdx.x; j < half; j += blockDim.x) {
+            complex_number z = times_conjugate(number(t, j, half), number(h, j, half));
+            out[j] = z.re;
+            out[j + half] = z.im;
+        }
+    } else if (form.transform == VLP_SCALE) {
+        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) out[j] = h[j] * t[j];
+    } else { /* RESCAL: h t^T */
+        for (int32_t cell = threadIdx.x; cell < form.relation_width; cell += blockDim.x)
+            out[cell] = h[cell / width] * t[cell % width];
+    }
+}
+
+void cuda_relation_query(vlp_compute *compute, const vlp_form *form, float *v, const float *heads,
+                         const float *answers, int64_t count) {
+    if (count == 0) return;
+    LAUNCH(compute, relation_query_rows, static_cast<unsigned>(count), 256, 0, *form, v, heads, answers);
+}
+
+/* RESCAL: the two gradients are the products of dv with t and with h. */
+__device__ static void rescal_backward(float *h_grad, float *t_grad, const float *dv, const float *h,
+                                       const float *t, int32_t width) {
+    for (int32_t i = threadIdx.x; i < width; i += blockDim.x) {
+        float left = 0, right = 0;
+        for (int32_t j = 0; j < width; j++) {
+            left += dv[static_cast<int64_t>(i) * width + j] * t[j];
+            right += dv[static_cast<int64_t>(j) * width + i] * h[j];
+        }
+        h_grad[i] += left;
+        t_grad[i] += right;
+    }
+}
+
+__global__ static void relation_query_rows_backward(vlp_form form, float *heads_grad,
+                                                    float *answers_grad, const float *v_grad,
+                                                    const float *heads, const float *answers) {
+    int64_t i = blockIdx.x, e = form.entity_width;
+    const float *h = heads + i * e, *t = answers + i * e, *dv = v_grad + i * form.relation_width;
+    float *h_grad = heads_grad + i * e, *t_grad = answers_grad + i * e;
+    int32_t width = form.entity_width, half = width / 2;
+    if (form.transform == VLP_SCALE_COMPLEX) {
+        for (int32_t j = threadIdx.x; j < half; j += blockDim.x) {
+            complex_number d = number(dv, j, half);
+            complex_number to_head = times_conjugate(number(t, j, half), d);
+            complex_number to_answer = times(number(h, j, half), d);
+            h_grad[j] += to_head.re;
+            h_grad[j + half] += to_head.im;
+            t_grad[j] += to_answer.re;
+            t_grad[j + half] += to_answer.im;
+        }
+    } else if (form.transform == VLP_SCALE) {
+        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) {
+            h_grad[j] += dv[j] * t[j];
+            t_grad[j] += dv[j] * h[j];
+        }
+    } else {
+        rescal_backward(h_grad, t_grad, dv, h, t, width);
+    }
+}
+
+void cuda_relation_query_backward(vlp_compute *compute, const vlp_form *form, float *heads_grad,
+                                  float *answers_grad, const float *v_grad, const float *heads,
+                                  const float *answers, int64_t count) {
+    if (count == 0) return;
+    LAUNCH(compute, relation_query_rows_backward, static_cast<unsigned>(count), 256, 0, *form,
+           heads_grad, answers_grad, v_grad, heads, answers);
+}

@@ -1,0 +1,591 @@
+/* The CUDA backend against the CPU's on shapes that fill a GPU, and what only a GPU has: recorded steps,
+ * its own sampler, memory that ends. The small shapes are those of the other tests, which run on either
+ * backend (VLP_TEST_DEVICE=cuda).
+ *
+ * Without a GPU there is nothing to test: the tests are passed over, unless VLP_TEST_DEVICE asks for
+ * one. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab.h"
+#include "learn/trainer.h"
+#include "model/gsf.h"
+
+enum { SEED = 70 };
+
+static const vlp_backend *gpu;
+
+/* Both backends, each with a bench; arrays are made on the first and put on both. */
+typedef struct both {
+    lab cpu, gpu;
+} both;
+
+static void both_open(both *b, uint64_t seed) {
+    lab_open_on(&b->cpu, &vlp_cpu_backend, 0, seed);
+    lab_open_on(&b->gpu, gpu, 0, seed);
+}
+
+static void both_clear(both *b) {
+    lab_clear(&b->cpu);
+    lab_clear(&b->gpu);
+}
+
+static void both_close(both *b) {
+    lab_close(&b->cpu);
+    lab_close(&b->gpu);
+}
+
+/* A pointer on either side. */
+typedef struct floats {
+    float *on[2];
+} floats;
+typedef struct ids {
+    int32_t *on[2];
+} ids;
+
+static floats put(both *b, const double *values, int64_t count) {
+    return (floats){{lab_put(&b->cpu, values, count), lab_put(&b->gpu, values, count)}};
+}
+
+static ids put_ids(both *b, const int32_t *values, int64_t count) {
+    return (ids){{lab_put_ids(&b->cpu, values, count), lab_put_ids(&b->gpu, values, count)}};
+}
+
+static floats random_floats(both *b, int64_t count, double range) {
+    return put(b, lab_random(&b->cpu, count, range), count);
+}
+
+static ids random_ids(both *b, int64_t count, int32_t low, int32_t high) {
+    return put_ids(b, lab_ids(&b->cpu, count, low, high), count);
+}
+
+static lab *side(both *b, int i) {
+    return i == 0 ? &b->cpu : &b->gpu;
+}
+
+/* The length of the difference over the length of the expected: what sums of many numbers are held to.
+ */
+static void expect_close(both *b, const char *what, floats values, int64_t count, double tolerance) {
+    double *expected = lab_get(&b->cpu, values.on[0], count),
+           *got = lab_get(&b->gpu, values.on[1], count);
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (isinf(expected[i]) && expected[i] == got[i]) continue;
+        difference += (got[i] - expected[i]) * (got[i] - expected[i]);
+        size += expected[i] * expected[i];
+    }
+    double off = size > 0 ? sqrt(difference / size) : sqrt(difference);
+    if (off <= tolerance) return; /* and not when it is no number */
+    print_error("%s: off by %.3g, allowed %.3g\n", what, off, tolerance);
+    fail();
+}
+
+/* ---- Pairs --------------------------------------------------------------------------------------- */
+
+typedef struct pair_shape {
+    vlp_model_options model;
+    int32_t batch, width, entities;
+} pair_shape;
+
+/* Batches that fit shared memory with wide, narrow and narrowest slices, and one that does not. */
+static const pair_shape pair_shapes[] = {
+    {{VLP_MODEL_ROTATE, 500, 0, 0, 6}, 300, 65, 4001},
+    {{VLP_MODEL_ROTATE, 33, 0, 0, 6}, 512, 40, 700},
+    {{VLP_MODEL_ROTATE, 37, 0, 0, 9}, 1024, 30, 900},
+    {{VLP_MODEL_ROTATE, 64, 0, 0, 9}, 2048, 17, 900},
+    {{VLP_MODEL_ROTATE, 21, 0, 0, 9}, 5000, 9, 2000},
+    {{VLP_MODEL_ROTATE, 1, 0, 0, 9}, 3, 1100, 30},
+    {{VLP_MODEL_TRANSE, 130, 0, 0, 6}, 512, 33, 1500},
+    {{VLP_MODEL_TRANSE, 67, 0, 1, 6}, 512, 33, 1500},
+    {{VLP_MODEL_TRANSE, 64, 0, 1, 6}, 2100, 9, 300},
+    {{VLP_MODEL_DISTMULT, 255, 0, 0, 6}, 777, 20, 500},
+    {{VLP_MODEL_COMPLEX, 100, 0, 0, 6}, 1024, 20, 500},
+    {{VLP_MODEL_RESCAL, 40, 0, 0, 6}, 200, 20, 300},
+    {{VLP_MODEL_TRANSR, 40, 24, 0, 6}, 130, 20, 300},
+    {{VLP_MODEL_TRANSR, 33, 35, 1, 6}, 130, 21, 300},
+};
+
+static void check_pairs(both *b, const pair_shape *shape) {
+    vlp_form form;
+    vlp_model_form(&form, &shape->model);
+    int32_t relations = 5, batch = shape->batch, entities = shape->entities;
+    int64_t total = (int64_t)batch * shape->width, q_size = (int64_t)batch * form.query_width;
+    int64_t e_size = (int64_t)entities * form.entity_width;
+    int64_t r_size = (int64_t)relations * form.relation_width;
+    floats q = random_floats(b, q_size, 1), e = random_floats(b, e_size, 1);
+    floats r = random_floats(b, r_size, 1), scores = random_floats(b, total, 9);
+    floats q_grad = random_floats(b, q_size, 9), e_grad = random_floats(b, e_size, 0.1);
+    floats r_grad = random_floats(b, r_size, 0.1), weights = random_floats(b, total, 1);
+    ids members = random_ids(b, total, -1, entities - 1),
+        ids_on = random_ids(b, batch, 0, relations - 1);
+    uint8_t *touched[2];
+    for (int i = 0; i < 2; i++) {
+        lab *bench = side(b, i);
+        touched[i] = lab_put_bytes(bench, lab_ids(bench, entities, 0, 0), (size_t)entities);
+        vlp_pairs pairs = {batch, shape->width, members.on[i]};
+        assert_int_equal(bench->backend->pair_scores(bench->compute, &form, scores.on[i], q.on[i],
+                                                     ids_on.on[i], r.on[i], e.on[i], entities, &pairs),
+                         VLP_OK);
+        assert_int_equal(bench->backend->pair_backward(bench->compute, &form, q_grad.on[i], e_grad.on[i],
+                                                       touched[i], r_grad.on[i], weights.on[i], q.on[i],
+                                                       ids_on.on[i], r.on[i], relations, e.on[i],
+                                                       entities, &pairs),
+                         VLP_OK);
+    }
+    expect_close(b, "pair scores", scores, total, 2e-6);
+    expect_close(b, "pairs: queries", q_grad, q_size, 1e-5);
+    expect_close(b, "pairs: entities", e_grad, e_size, 1e-5);
+    expect_close(b, "pairs: relations", r_grad, r_size, 1e-5);
+    uint8_t *marks[2] = {calloc((size_t)entities, 1), calloc((size_t)entities, 1)};
+    for (int i = 0; i < 2; i++) lab_get_bytes(side(b, i), marks[i], touched[i], (size_t)entities);
+    assert_memory_equal(marks[0], marks[1], (size_t)entities);
+    free(marks[0]);
+    free(marks[1]);
+}
+
+static void test_pairs(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    both b;
+    both_open(&b, SEED);
+    for (size_t i = 0; i < sizeof pair_shapes / sizeof *pair_shapes; i++) {
+        check_pairs(&b, &pair_shapes[i]);
+        both_clear(&b);
+    }
+    both_close(&b);
+}
+
+/* ---- Scores, losses, sums ------------------------------------------------------------------------ */
+
+static void test_all_scores(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    both b;
+    both_open(&b, SEED + 1);
+    for (size_t i = 0; i < sizeof pair_shapes / sizeof *pair_shapes; i++) {
+        const pair_shape *shape = &pair_shapes[i];
+        vlp_form form;
+        vlp_model_form(&form, &shape->model);
+        int32_t count = 67, entities = shape->entities;
+        floats q = random_floats(&b, (int64_t)count * form.query_width, 1);
+        floats e = random_floats(&b, (int64_t)entities * form.entity_width, 1);
+        floats r = random_floats(&b, 3 * (int64_t)form.relation_width, 1);
+        floats scores = random_floats(&b, (int64_t)count * entities, 9);
+        ids relations = random_ids(&b, count, 0, 2);
+        for (int s = 0; s < 2; s++)
+            assert_int_equal(side(&b, s)->backend->all_scores(side(&b, s)->compute, &form, scores.on[s],
+                                                              q.on[s], relations.on[s], r.on[s], e.on[s],
+                                                              entities, count),
+                             VLP_OK);
+        expect_close(&b, "all scores", scores, (int64_t)count * entities, 2e-6);
+        both_clear(&b);
+    }
+    both_close(&b);
+}
+
+static void test_softmax(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    static const int64_t shapes[][2] = {{7, 40943}, {64, 14541}, {130, 474}, {3, 70001}};
+    both b;
+    both_open(&b, SEED + 2);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int64_t rows = shapes[i][0], columns = shapes[i][1], stride = (columns + 31) / 32 * 32;
+        floats logits = random_floats(&b, rows * stride, 1), loss = random_floats(&b, rows, 9);
+        floats weights = random_floats(&b, rows, 1), scale = random_floats(&b, columns, 1);
+        ids answers = random_ids(&b, rows, 0, (int32_t)columns - 1);
+        for (int s = 0; s < 2; s++)
+            side(&b, s)->backend->softmax_loss(side(&b, s)->compute, logits.on[s], loss.on[s],
+                                               answers.on[s], weights.on[s], scale.on[s], NULL, 10, rows,
+                                               columns, stride);
+        expect_close(&b, "softmax", loss, rows, 1e-5);
+        expect_close(&b, "softmax: logits", logits, rows * stride, 1e-5);
+        both_clear(&b);
+    }
+    both_close(&b);
+}
+
+/* Outside a step products are as exact as fp32 is, inside one they are those of TF32. */
+static void test_products(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    both b;
+    both_open(&b, SEED + 3);
+    vlp_plan *plan = gpu->plan_new(b.gpu.compute);
+    vlp_step_values values = {0};
+    int64_t m = 96, n = 1501, k = 1000, ldc = 1504;
+    for (int kind = 0; kind < 8; kind++) {
+        bool left = kind & 1, right = kind & 2, inside = kind & 4;
+        floats a = random_floats(&b, m * k, 1), c = random_floats(&b, m * ldc, 1);
+        floats other = random_floats(&b, n * k, 1);
+        if (inside) assert_false(gpu->step_begin(b.gpu.compute, plan, &values));
+        for (int s = 0; s < 2; s++)
+            side(&b, s)->backend->product(side(&b, s)->compute, left, right, m, n, k, 0.5f, a.on[s],
+                                          left ? m : k, other.on[s], right ? k : n, 0.25f, c.on[s], ldc);
+        if (inside) {
+            assert_int_equal(gpu->step_end(b.gpu.compute, plan), VLP_OK);
+            gpu->plan_free(b.gpu.compute, plan); /* every step of a plan is the same: another one */
+            plan = gpu->plan_new(b.gpu.compute);
+        }
+        expect_close(&b, inside ? "product in TF32" : "product", c, m * ldc, inside ? 1e-3 : 2e-6);
+        both_clear(&b);
+    }
+    gpu->plan_free(b.gpu.compute, plan);
+    both_close(&b);
+}
+
+/* Sums of segments of very different lengths, and of many items. */
+static void test_scatter(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    static const int32_t shapes[][3] = {
+        {512, 40943, 1000}, {1024, 3, 333}, {5000, 11, 64}, {20000, 977, 31}};
+    both b;
+    both_open(&b, SEED + 4);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int32_t count = shapes[i][0], rows = shapes[i][1], width = shapes[i][2];
+        int64_t size = (int64_t)rows * width;
+        floats table = random_floats(&b, size, 1), add = random_floats(&b, (int64_t)count * width, 1);
+        ids to = random_ids(&b, count, -1, rows - 1);
+        for (int s = 0; s < 2; s++)
+            assert_int_equal(side(&b, s)->backend->scatter_add(side(&b, s)->compute, table.on[s], NULL,
+                                                               add.on[s], NULL, to.on[s], count, rows,
+                                                               width),
+                             VLP_OK);
+        expect_close(&b, "scatter", table, size, 1e-6);
+        both_clear(&b);
+    }
+    both_close(&b);
+}
+
+/* ---- The sampler --------------------------------------------------------------------------------- */
+
+/* Half-bytes of distances 1 .. 8, at random. */
+typedef struct shells {
+    int32_t nodes;
+    uint8_t *matrix;
+    int32_t *counts;
+    vlp_shell_view on;
+} shells;
+
+static void make_shells(lab *bench, shells *out, int32_t nodes) {
+    size_t stride = ((size_t)nodes + 1) / 2, n = (size_t)nodes;
+    *out = (shells){nodes, calloc(n * stride, 1), calloc(9 * n, sizeof(int32_t)), {0}};
+    assert_true(out->matrix && out->counts);
+    for (int32_t i = 0; i < nodes; i++)
+        for (int32_t e = 0; e < nodes; e++) {
+            int32_t distance = e == i ? 0 : 1 + (lab_between(bench, 0, 199) + 20) / 28;
+            out->matrix[(size_t)i * stride + (size_t)e / 2] |= (uint8_t)(distance << (e % 2 * 4));
+            out->counts[i * 9 + distance]++;
+        }
+    out->on = (vlp_shell_view){nodes,
+                               8,
+                               lab_put_bytes(bench, out->matrix, n * stride),
+                               (int64_t)stride,
+                               lab_put_ids(bench, out->counts, 9 * nodes),
+                               lab_put_bytes(bench, calloc(n, 1), n),
+                               lab_put_bytes(bench, calloc(n + 1, 8), (n + 1) * 8),
+                               lab_put_ids(bench, out->counts, 1)};
+}
+
+static int32_t shell_at(const shells *s, int32_t head, int32_t e) {
+    size_t stride = ((size_t)s->nodes + 1) / 2;
+    int32_t distance = s->matrix[(size_t)head * stride + (size_t)e / 2] >> (e % 2 * 4) & 15;
+    return distance < 1 ? 1 : distance;
+}
+
+/* The chance of each shell to be among `count` drawn, in the limit of many: 1 - exp(-w T), with T such
+ * that the chances add up to the count. */
+static void expected_shares(double share[9], const shells *s, int32_t head, double alpha0,
+                            int32_t count) {
+    double low = 0, high = 1e12;
+    for (int round = 0; round < 200; round++) {
+        double middle = 0.5 * (low + high), sum = 0;
+        for (int d = 1; d <= 8; d++) {
+            share[d] = 1 - exp(-exp(-alpha0 * d) * middle);
+            sum += share[d] * (s->counts[head * 9 + d] + (d == 1));
+        }
+        if (sum < count)
+            low = middle;
+        else
+            high = middle;
+    }
+}
+
+/* Enough draws for the two ways there are: keys in shared memory, and thresholds for the many. */
+static void check_sampler(lab *bench, const shells *s, int32_t batch, int32_t count, float alpha0,
+                          int32_t knowns) {
+    size_t cells = (size_t)batch * ((size_t)count + 1);
+    int32_t *heads = lab_ids(bench, batch, 0, s->nodes - 1),
+            *known = calloc((size_t)(batch * knowns) + 1, 4);
+    int64_t *offsets = calloc((size_t)batch + 1, sizeof *offsets);
+    int32_t *rows = malloc(cells * sizeof *rows), *again = malloc(cells * sizeof *again);
+    uint8_t *seen = calloc((size_t)s->nodes, 1);
+    assert_true(known && offsets && rows && again && seen);
+    for (int32_t i = 0; i < batch; i++) {
+        offsets[i + 1] = offsets[i] + knowns;
+        for (int32_t j = 0; j < knowns; j++) known[i * knowns + j] = (i + 1) % 7 + 11 * j;
+    }
+    memset(rows, 0xee, cells * sizeof *rows);
+    vlp_sample_options options = {&s->on, alpha0, s->nodes, count, SEED};
+    int32_t *rows_on = lab_put_ids(bench, rows, (int64_t)cells),
+            *heads_on = lab_put_ids(bench, heads, batch);
+    int32_t *known_on = lab_put_ids(bench, known, batch * knowns);
+    int64_t *offsets_on = lab_put_bytes(bench, offsets, ((size_t)batch + 1) * sizeof *offsets);
+    vlp_step_values values = {.step = 5};
+    for (int round = 0; round < 2; round++) {
+        assert_false(gpu->step_begin(bench->compute, NULL, &values));
+        assert_int_equal(gpu->sample(bench->compute, rows_on, heads_on, batch, offsets_on,
+                                     offsets_on + 1, known_on, &options),
+                         VLP_OK);
+        lab_get_bytes(bench, round ? again : rows, rows_on, cells * sizeof *rows);
+    }
+    assert_memory_equal(rows, again, cells * sizeof *rows);
+    double observed[9] = {0}, expected[9] = {0}, variance[9] = {0}, share[9] = {0};
+    for (int32_t i = 0; i < batch; i++) {
+        const int32_t *row = rows + (size_t)i * ((size_t)count + 1);
+        memset(seen, 0, (size_t)s->nodes);
+        for (int32_t j = 0; j < knowns; j++) seen[known[i * knowns + j]] = 1;
+        for (int32_t j = 1; j <= count; j++) {
+            assert_in_range(row[j], 0, s->nodes - 1);
+            assert_int_equal(seen[row[j]], 0);
+            seen[row[j]] = 1;
+            observed[shell_at(s, heads[i], row[j])]++;
+        }
+        if (knowns > 0) continue;
+        expected_shares(share, s, heads[i], (double)alpha0, count);
+        for (int d = 1; d <= 8; d++) {
+            double members = s->counts[heads[i] * 9 + d] + (d == 1);
+            expected[d] += share[d] * members;
+            variance[d] += share[d] * (1 - share[d]) * members;
+        }
+    }
+    for (int d = 1; d <= 8 && knowns == 0; d++)
+        if (fabs(observed[d] - expected[d]) > 5 * sqrt(variance[d]) + 0.002 * expected[d] + 3) {
+            print_error("count %d, alpha0 %g, shell %d: %g drawn, %g expected\n", count, (double)alpha0,
+                        d, observed[d], expected[d]);
+            fail();
+        }
+    free(known);
+    free(offsets);
+    free(rows);
+    free(again);
+    free(seen);
+}
+
+static void test_sampler(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    lab bench;
+    lab_open_on(&bench, gpu, 0, SEED + 5);
+    shells small, large;
+    make_shells(&bench, &small, 3001);
+    make_shells(&bench, &large, 13001);
+    static const float strengths[] = {0, 0.5f, 1.1f, 2};
+    for (int i = 0; i < 4; i++) {
+        check_sampler(&bench, &small, 200, 256, strengths[i], 0);
+        check_sampler(&bench, &small, 60, 1024, strengths[i], 0);
+        check_sampler(&bench, &small, 60, 1024, strengths[i], 40);
+        check_sampler(&bench, &large, 9, 7900, strengths[i], 0); /* more than are sorted */
+        check_sampler(&bench, &large, 9, 9000, strengths[i], 40);
+    }
+    free(small.matrix);
+    free(small.counts);
+    free(large.matrix);
+    free(large.counts);
+    lab_close(&bench);
+}
+
+/* ---- Training ------------------------------------------------------------------------------------ */
+
+static void must(vlp_status status) {
+    if (status != VLP_OK) fail_msg("%s", vlp_error_message());
+}
+
+/* A family that is small enough for a CPU and not for one block. */
+static const char *family(void) {
+    static char folder[64];
+    if (folder[0]) return folder;
+    snprintf(folder, sizeof folder, "%s/people", support_folder());
+    vlp_family_options options = VLP_FAMILY_OPTIONS_INIT;
+    options.families = 12;
+    options.generations = 4;
+    must(vlp_family_generate(NULL, folder, &options));
+    return folder;
+}
+
+enum { STEPS = 40, LOSSES = 2 * STEPS };
+
+typedef struct trained {
+    double losses[LOSSES];
+    float *entities;
+    int64_t count;
+} trained;
+
+/* Trains by steps, reading every loss, or only at the end. */
+static trained train(const vlp_backend *backend, const vlp_settings *settings, const char *data,
+                     bool every) {
+    vlp_dataset *dataset = NULL;
+    vlp_compute *compute = NULL;
+    vlp_model *model = NULL;
+    vlp_trainer *trainer = NULL;
+    trained out = {.count = 0};
+    must(vlp_dataset_open(&dataset, data, NULL));
+    must(backend->open(&compute, settings->threads));
+    vlp_model_options options = {settings->model, settings->dim, settings->relation_dim, settings->norm,
+                                 settings->margin};
+    must(vlp_model_new(&model, backend, compute, &options, vlp_dataset_entity_count(dataset),
+                       2 * vlp_dataset_relation_count(dataset), settings->vertical, true));
+    must(vlp_model_init(model, settings->seed, settings->init_scale));
+    must(vlp_trainer_new(&trainer, dataset, settings, model, NULL));
+    vlp_step_loss loss = {0, 0};
+    for (int64_t step = 0; step < STEPS; step++) {
+        must(
+            vlp_trainer_step(every ? &loss : NULL, trainer, step, step % 10 == 9 && settings->vertical));
+        out.losses[2 * step] = loss.horizontal;
+        out.losses[2 * step + 1] = loss.vertical;
+    }
+    must(vlp_trainer_read(&loss, trainer));
+    const vlp_table *table = &model->tables[VLP_TABLE_ENTITIES];
+    out.count = table->rows * table->width;
+    out.entities = malloc((size_t)out.count * sizeof(float));
+    assert_non_null(out.entities);
+    must(backend->download(compute, out.entities, table->value, (size_t)out.count * sizeof(float)));
+    vlp_trainer_free(trainer);
+    vlp_model_free(model);
+    backend->close(compute);
+    vlp_dataset_free(dataset);
+    return out;
+}
+
+static vlp_settings settings_of(const char *const *texts) {
+    vlp_settings settings;
+    vlp_settings_default(&settings);
+    settings.steps = STEPS;
+    settings.batch = 200;
+    settings.dim = 24;
+    settings.rate = 0.002;
+    settings.references = 4;
+    /* More than there are entities: both samplers then draw the same, everybody. */
+    settings.negatives = 900;
+    for (; *texts; texts++) {
+        char key[32];
+        const char *equals = strchr(*texts, '=');
+        snprintf(key, sizeof key, "%.*s", (int)(equals - *texts), *texts);
+        must(vlp_settings_set(&settings, key, equals + 1, "test"));
+    }
+    must(vlp_settings_check(&settings));
+    return settings;
+}
+
+/* Every model, loss, source, weight and optimizer at least once. */
+static const char *const cases[][6] = {
+    {"model=rotate", NULL},
+    {"model=rotate", "negatives_from=uniform", "weights=self-adversarial", "red_form=paper", NULL},
+    {"model=transe", "norm=l1", "query_weights=off", NULL},
+    {"model=transe", "norm=l2", "weights=uniform", "clip=0.05", NULL},
+    {"model=transr", "relation_dim=9", "dim=17", NULL},
+    {"model=distmult", "optimizer=lazy-adam", "vertical_gradient=on", NULL},
+    {"model=complex", "loss=cross-entropy", "relation_prediction=0.5", "n3=0.01", "optimizer=adagrad",
+     NULL},
+    {"model=rescal", "loss=cross-entropy", "relation_prediction=1", "dim=12", NULL},
+    {"model=complex", "candidates=100", "schedule=cosine", NULL},
+    {"model=rotate", "candidates=100", "vertical_gradient=on", "warmup=10", NULL},
+    {"model=rotate", "vertical=off", "dim=33", NULL},
+    {"model=distmult", "references=0", "dim=31", "schedule=linear", NULL},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static void test_training_agrees(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    for (int i = 0; i < CASES; i++) {
+        vlp_settings settings = settings_of(cases[i]);
+        trained cpu = train(&vlp_cpu_backend, &settings, family(), true);
+        trained there = train(gpu, &settings, family(), true);
+        for (int l = 0; l < LOSSES; l++)
+            if (!(fabs(cpu.losses[l] - there.losses[l]) <= 5e-3 * (fabs(cpu.losses[l]) + 0.05))) {
+                print_error("%s, case %d: step %d, %s loss %.6g, on the CPU %.6g\n", cases[i][0], i,
+                            l / 2, l % 2 ? "vertical" : "horizontal", there.losses[l], cpu.losses[l]);
+                fail();
+            }
+        double difference = 0, size = 0;
+        for (int64_t j = 0; j < cpu.count; j++) {
+            difference += pow((double)cpu.entities[j] - (double)there.entities[j], 2);
+            size += pow((double)cpu.entities[j], 2);
+        }
+        if (!(difference <= 1e-3 * size)) {
+            print_error("%s, case %d: tables are off by %.3g\n", cases[i][0], i,
+                        sqrt(difference / size));
+            fail();
+        }
+        free(cpu.entities);
+        free(there.entities);
+    }
+}
+
+/* Twice the same bits; recorded steps those of steps that are told each time; whoever reads when. */
+static void test_same_bits(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    for (int i = 0; i < CASES; i++) {
+        vlp_settings settings = settings_of(cases[i]);
+        settings.negatives = 64;
+        trained first = train(gpu, &settings, family(), true),
+                second = train(gpu, &settings, family(), false);
+        setenv("VLP_CUDA_EAGER", "1", 1);
+        trained eager = train(gpu, &settings, family(), true);
+        unsetenv("VLP_CUDA_EAGER");
+        size_t bytes = (size_t)first.count * sizeof(float);
+        if (memcmp(first.entities, second.entities, bytes) != 0 ||
+            memcmp(first.entities, eager.entities, bytes) != 0 ||
+            memcmp(first.losses, eager.losses, sizeof first.losses) != 0) {
+            print_error("%s, case %d: the same work gave other bits\n", cases[i][0], i);
+            fail();
+        }
+        free(first.entities);
+        free(second.entities);
+        free(eager.entities);
+    }
+}
+
+/* ---- The end of the memory ----------------------------------------------------------------------- */
+
+static void test_memory_ends(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    vlp_compute *compute = NULL;
+    vlp_model *model = NULL;
+    must(gpu->open(&compute, 0));
+    vlp_model_options options = {VLP_MODEL_ROTATE, 60000, 0, 0, 6};
+    assert_int_equal(vlp_model_new(&model, gpu, compute, &options, 2000000000, 10, false, true),
+                     VLP_ERROR_MEMORY);
+    assert_non_null(strstr(vlp_error_message(), "would fit"));
+    assert_non_null(strstr(vlp_error_message(), "--device cpu"));
+    assert_null(gpu->allocate(compute, (size_t)1 << 50));
+    /* And the backend goes on. */
+    float *little = gpu->allocate(compute, 64), back = 1;
+    assert_non_null(little);
+    must(gpu->download(compute, &back, little, sizeof back));
+    assert_true(back == 0);
+    gpu->release(compute, little);
+    gpu->close(compute);
+}
+
+int main(void) {
+    if (vlp_backend_find(&gpu, "cuda") != VLP_OK) {
+        bool asked = strcmp(lab_device(), "cuda") == 0;
+        printf("%s: %s\n", asked ? "a GPU was asked for" : "no GPU here: skipped", vlp_error_message());
+        if (asked) return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pairs),       cmocka_unit_test(test_all_scores),
+        cmocka_unit_test(test_softmax),     cmocka_unit_test(test_products),
+        cmocka_unit_test(test_scatter),     cmocka_unit_test(test_sampler),
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_training_agrees),
+        cmocka_unit_test(test_memory_ends),
+    };
+    return cmocka_run_group_tests_name("cuda", tests, NULL, NULL);
+}
