@@ -1,5 +1,5 @@
 # make          the program and the library, in build/
-# make demo     set up, build, and run the main job on a small example
+# make demo     set up, build, and run the main job on WordNet
 # make test     set up, build, and run every test
 # make test-cuda   the CUDA backend against the same tests, on a machine with a GPU
 # make bench-cuda  timings of the CUDA backend, on a machine with a GPU

@@ -7,6 +7,7 @@ int cmd_refs(int argc, char **argv);
 int cmd_train(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
 int cmd_score(int argc, char **argv);
 int cmd_mine(int argc, char **argv);

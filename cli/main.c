@@ -17,6 +17,7 @@ static const cli_command commands[] = {
     {"score", "RUN FILE", "Scores and probabilities of triples", cmd_score},
     {"mine", "RUN [-k K] [--relation NAME]", "The likeliest missing triples of the graph", cmd_mine},
     {"export", "RUN --npy DIR", "Write a run's numbers as numpy arrays", cmd_export},
+    {"report", "RUN... -o FILE.html", "Write a page about one run, or several side by side", cmd_report},
     {0}};
 
 int main(int argc, char **argv) {

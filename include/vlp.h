@@ -10,7 +10,7 @@
  *   5. References: the known triples a prediction may copy from
  *   6. Auditing a data set
  *   7. Training
- *   8. Runs: evaluating and exporting what was trained
+ *   8. Runs: evaluating, comparing and exporting what was trained
  *   9. Predicting: answers with what they were copied from, scores, missing triples
  *
  * Conventions
@@ -418,6 +418,7 @@ typedef struct vlp_evaluation {
                                          asked for */
     vlp_interval control_gain;        /* MRR less the control's, 95%, paired */
     vlp_groups by_relation, by_side, by_mapping, by_distance;
+    struct vlp_kept_ranks *ranks; /* of every query; see vlp_evaluation_rank, vlp_evaluation_compare */
 } vlp_evaluation;
 
 typedef struct vlp_evaluation_options {
@@ -437,6 +438,41 @@ typedef struct vlp_evaluation_options {
 VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
                                     const vlp_evaluation_options *options);
 VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
+
+/* What queries were ranked by. */
+typedef enum vlp_ranked_by { VLP_BY_F = 0, VLP_BY_F_G, VLP_BY_F_C } vlp_ranked_by;
+
+/* The realistic rank of one query's answer; NaN where there is no such query, or no head for f_c. With t
+ * triples in the split, query i < t asks (h, r, ?) of triple i and query t + i asks (?, r, t). */
+VLP_API double vlp_evaluation_rank(const vlp_evaluation *evaluation, vlp_ranked_by by, int64_t query);
+
+/* The MRR of `second` less that of `first`, with its 95% interval, by a bootstrap over triples that are
+ * the same for both. They have to be of the same data set (by its checksum), split, sides, filter and
+ * candidates; what they were ranked by may differ, and they may be one evaluation. */
+VLP_API vlp_status vlp_evaluation_compare(vlp_interval *out, const vlp_evaluation *first,
+                                          vlp_ranked_by first_by, const vlp_evaluation *second,
+                                          vlp_ranked_by second_by);
+
+/* What was noted while a run was trained, at every evaluation on valid. */
+typedef struct vlp_history_point {
+    int64_t step;
+    double loss_horizontal, loss_vertical; /* of that step */
+    double valid_mrr;                      /* NaN without valid */
+} vlp_history_point;
+typedef struct vlp_history {
+    vlp_history_point *items;
+    int64_t count;
+} vlp_history;
+VLP_API vlp_status vlp_run_history(vlp_history **out, const vlp_run *run);
+VLP_API void vlp_history_free(vlp_history *history);
+
+/* The value of setting `index` (as in vlp_setting_describe) that a run was trained with; false past the
+ * last. */
+VLP_API bool vlp_run_setting(char text[64], const vlp_run *run, int32_t index);
+
+/* The checksum of the names and triples a run was trained on, and the version that trained it. */
+VLP_API const char *vlp_run_checksum(const vlp_run *run);
+VLP_API const char *vlp_run_version(const vlp_run *run);
 
 /* Writes entities.npy, relations.npy and the aggregator's arrays into a new folder, and entities.tsv and
  * relations.tsv, which name their rows. */

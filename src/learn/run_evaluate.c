@@ -6,7 +6,7 @@
 #include "eval/baselines.h"
 #include "learn/run_inside.h"
 
-enum { MIXTURES = 3, BOOTSTRAP_ROUNDS = 1000 }; /* f, f_g, f_c */
+enum { MIXTURES = 3 }; /* f, f_g, f_c */
 
 /* One evaluation at work. */
 typedef struct evaluating {
@@ -49,27 +49,12 @@ static vlp_metrics side_metrics(const evaluating *work, bool tail, uint8_t *sele
     return vlp_metrics_compute(vlp_ranking_of(ranking, 0), ranking->queries, VLP_REALISTIC, selected);
 }
 
-/* The interval of an MRR, or of `second`'s gain over `first`. Of one side, a triple's one query stands
- * for both of its halves. */
+/* The interval of an MRR, or of `second`'s gain over `first`. */
 static vlp_status interval(vlp_interval *out, const evaluating *work, const vlp_rank *first,
                            const vlp_rank *second) {
     const vlp_settings *settings = &work->run->settings;
-    int64_t queries = work->ranking->queries;
-    if (work->options.sides == VLP_BOTH_SIDES)
-        return vlp_metrics_bootstrap(out, first, second, queries, BOOTSTRAP_ROUNDS, settings->seed,
-                                     settings->threads);
-    vlp_rank *twice = vlp_alloc((size_t)queries * 4, sizeof *twice);
-    if (!twice) return vlp_fail_memory("an interval");
-    size_t bytes = (size_t)queries * sizeof *twice;
-    for (int half = 0; half < 2; half++) {
-        memcpy(twice + half * queries, first, bytes);
-        if (second) memcpy(twice + (2 + half) * queries, second, bytes);
-    }
-    vlp_status status =
-        vlp_metrics_bootstrap(out, twice, second ? twice + 2 * queries : NULL, 2 * queries,
-                              BOOTSTRAP_ROUNDS, settings->seed, settings->threads);
-    vlp_free(twice);
-    return status;
+    return vlp_ranks_interval(out, first, second, work->ranking->queries, work->options.sides,
+                              settings->seed, settings->threads);
 }
 
 static vlp_status set_metrics(const evaluating *work) {
@@ -258,6 +243,7 @@ vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run, const vlp_evalua
     VLP_CHECK(set_baselines(&work));
     VLP_CHECK(set_groups(&work));
     if (work.options.control) VLP_CHECK(set_control(&work));
+    VLP_CHECK(vlp_ranks_keep(&work.out->ranks, run, &work.ranking));
 out:
     vlp_ranking_free(work.ranking);
     vlp_free(work.only);
@@ -275,5 +261,6 @@ void vlp_evaluation_free(vlp_evaluation *evaluation) {
     vlp_groups_free(&evaluation->by_side);
     vlp_groups_free(&evaluation->by_mapping);
     vlp_groups_free(&evaluation->by_distance);
+    vlp_ranks_free(evaluation->ranks);
     vlp_free(evaluation);
 }

@@ -47,4 +47,12 @@ vlp_mixture vlp_run_mixture(const vlp_run *run);
 vlp_status vlp_run_predictor(vlp_predictor **out, vlp_run *run);
 vlp_status vlp_run_known(const vlp_filter **out, vlp_run *run, unsigned splits);
 
+/* The 95% interval of an MRR (second NULL), or of the gain of `second` over `first`, by triples. */
+vlp_status vlp_ranks_interval(vlp_interval *out, const vlp_rank *first, const vlp_rank *second,
+                              int64_t queries, vlp_sides sides, uint64_t seed, int32_t threads);
+
+/* Ranks that an evaluation keeps, to be compared with those of another. Takes the ranking over. */
+vlp_status vlp_ranks_keep(struct vlp_kept_ranks **out, const vlp_run *run, vlp_ranking **ranking);
+void vlp_ranks_free(struct vlp_kept_ranks *ranks);
+
 #endif

@@ -1,0 +1,383 @@
+/* Curves of training, breakdowns, calibration, data and settings. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+#include "report.h"
+
+/* ---- Curves -------------------------------------------------------------------------------------- */
+
+typedef double (*point_value)(const vlp_history_point *point);
+
+static double horizontal_of(const vlp_history_point *point) {
+    return point->loss_horizontal;
+}
+static double vertical_of(const vlp_history_point *point) {
+    return point->loss_vertical;
+}
+static double valid_of(const vlp_history_point *point) {
+    return point->valid_mrr;
+}
+
+static void curve(html_out *out, const report *page, const chart *plot, point_value value) {
+    chart_series series[REPORT_MOST_RUNS] = {0};
+    chart_point *points[REPORT_MOST_RUNS] = {NULL};
+    int used = 0;
+    for (int i = 0; i < page->count; i++) {
+        const report_run *run = &page->runs[i];
+        if (value == vertical_of && !run->info.vertical) continue;
+        points[used] = calloc((size_t)run->history->count + 1, sizeof *points[used]);
+        if (!points[used]) continue;
+        for (int64_t j = 0; j < run->history->count; j++)
+            points[used][j] =
+                (chart_point){(double)run->history->items[j].step, value(&run->history->items[j]), 0};
+        series[used] = (chart_series){points[used], run->history->count, run->number,
+                                      page->count > 1 ? run->name : NULL};
+        used++;
+    }
+    chart_lines(out, plot, series, used);
+    for (int i = 0; i < used; i++) free(points[i]);
+}
+
+void report_curves(html_out *out, const report *page) {
+    report_run *all[REPORT_MOST_RUNS];
+    for (int i = 0; i < page->count; i++) all[i] = (report_run *)(uintptr_t)&page->runs[i];
+    html_put(out, "<section id=\"training\"><h2>Training</h2>\n");
+    html_put(out,
+             "<p>As noted at every evaluation on valid. A loss is that of one step, and a sum of its "
+             "own kind: losses tell the course of a run, not which run is better.</p>\n");
+    if (page->count > 1) report_legend(out, all, page->count);
+    html_put(out, "<div class=\"charts\">\n");
+    curve(out, page, &(chart){"MRR on valid", "step", "MRR", false, false}, valid_of);
+    curve(out, page, &(chart){"Loss of the embeddings", "step", "loss", false, false}, horizontal_of);
+    curve(out, page, &(chart){"Loss of the head that copies", "step", "loss", false, false},
+          vertical_of);
+    html_put(out, "</div>\n");
+    report_table_begin(out, "The weights that were kept");
+    html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">run</th><th scope=\"col\">model</th>"
+                  "<th scope=\"col\">kept at step</th><th scope=\"col\">MRR on valid</th>"
+                  "<th scope=\"col\">trained by</th></tr></thead><tbody>\n");
+    for (int i = 0; i < page->count; i++) {
+        const report_run *run = &page->runs[i];
+        html_put(out, "<tr><th scope=\"row\">");
+        html_name(out, run->name);
+        html_put(out, "</th><td>");
+        html_text(out, run->info.model);
+        html_print(out, ", dim %d</td><td>%s</td><td>", run->info.dim, cli_count(run->info.step));
+        html_number(out, run->info.valid_mrr, 4);
+        html_put(out, "</td><td>vlp ");
+        html_text(out, vlp_run_version(run->run));
+        html_put(out, "</td></tr>\n");
+    }
+    html_put(out, "</tbody>");
+    report_table_end(out);
+    html_put(out, "</section>\n");
+}
+
+/* ---- Breakdowns ---------------------------------------------------------------------------------- */
+
+typedef enum breakdown { BY_DISTANCE, BY_MAPPING, BY_SIDE, BY_RELATION } breakdown;
+
+static const vlp_groups *groups_of(const report_run *run, breakdown by) {
+    const vlp_evaluation *evaluation = run->evaluation;
+    switch (by) {
+    case BY_DISTANCE:
+        return &evaluation->by_distance;
+    case BY_MAPPING:
+        return &evaluation->by_mapping;
+    case BY_SIDE:
+        return &evaluation->by_side;
+    default:
+        return &evaluation->by_relation;
+    }
+}
+
+static void value_text(html_out *out, const vlp_dataset *data, breakdown by, int32_t value) {
+    static const char *const mappings[] = {"1-1", "1-N", "N-1", "N-N"};
+    if (by == BY_RELATION)
+        html_name(out, vlp_dataset_relation_name(data, value));
+    else if (by == BY_SIDE)
+        html_put(out, value ? "tails asked for" : "heads asked for");
+    else if (by == BY_MAPPING)
+        html_put(out, mappings[value]);
+    else if (value < 0)
+        html_put(out, "no path");
+    else
+        html_print(out, "%d hop%s", value, value == 1 ? "" : "s");
+}
+
+/* Relations by how much is asked about them, the rest in its own order. */
+static int compare_groups(const void *left, const void *right) {
+    const vlp_group *a = *(const vlp_group *const *)left, *b = *(const vlp_group *const *)right;
+    if (a->metrics.queries != b->metrics.queries)
+        return a->metrics.queries < b->metrics.queries ? 1 : -1;
+    return (a->value > b->value) - (a->value < b->value);
+}
+
+static const vlp_metrics *find_group(const vlp_groups *groups, int32_t value) {
+    for (int64_t i = 0; i < groups->count; i++)
+        if (groups->items[i].value == value) return &groups->items[i].metrics;
+    return NULL;
+}
+
+static void breakdown_row(html_out *out, const report_group *group, breakdown by,
+                          const vlp_group *item) {
+    const report_run *first = group->runs[0];
+    html_put(out, "<tr><th scope=\"row\">");
+    value_text(out, first->data, by, item->value);
+    html_print(out, "</th><td>%s</td><td>%.1f&nbsp;%%</td>", cli_count(item->metrics.queries),
+               100 * (double)item->metrics.queries / (double)first->evaluation->queries);
+    for (int i = 0; i < group->count; i++) {
+        const vlp_metrics *metrics = find_group(groups_of(group->runs[i], by), item->value);
+        report_bar_cell(out, metrics ? metrics->mrr : (double)NAN, group->runs[i]->number);
+        html_put(out, "<td>");
+        if (group->count == 1) {
+            html_number(out, metrics ? metrics->mr : (double)NAN, 1);
+            html_put(out, "</td><td>");
+            html_number(out, metrics ? metrics->hits1 : (double)NAN, 4);
+            html_put(out, "</td><td>");
+        }
+        html_number(out, metrics ? metrics->hits10 : (double)NAN, 4);
+        html_put(out, "</td>");
+    }
+    html_put(out, "</tr>\n");
+}
+
+static void breakdown_head(html_out *out, const report_group *group, const char *what) {
+    html_put(out, "<thead>");
+    if (group->count > 1) {
+        html_put(out, "<tr><th class=\"left\" rowspan=\"2\" scope=\"col\">");
+        html_put(out, what);
+        html_put(out, "</th><th rowspan=\"2\" scope=\"col\">questions</th>"
+                      "<th rowspan=\"2\" scope=\"col\">share</th>");
+        for (int i = 0; i < group->count; i++) {
+            html_put(out, "<th colspan=\"2\" scope=\"colgroup\">");
+            html_name(out, group->runs[i]->name);
+            html_put(out, "</th>");
+        }
+        html_put(out, "</tr><tr>");
+        for (int i = 0; i < group->count; i++)
+            html_put(out, "<th scope=\"col\">MRR</th><th scope=\"col\">H@10</th>");
+    } else {
+        html_put(out, "<tr><th class=\"left\" scope=\"col\">");
+        html_put(out, what);
+        html_put(out, "</th><th scope=\"col\">questions</th><th scope=\"col\">share</th>"
+                      "<th scope=\"col\">MRR</th><th scope=\"col\">MR</th><th scope=\"col\">H@1</th>"
+                      "<th scope=\"col\">H@10</th>");
+    }
+    html_put(out, "</tr></thead><tbody>\n");
+}
+
+enum { MOST_OPEN_ROWS = 20 };
+
+static void breakdown_table(html_out *out, const report_group *group, breakdown by, const char *what) {
+    const vlp_groups *groups = groups_of(group->runs[0], by);
+    const vlp_group **order = calloc((size_t)groups->count + 1, sizeof *order);
+    if (!order) return;
+    for (int64_t i = 0; i < groups->count; i++) order[i] = &groups->items[i];
+    if (by == BY_RELATION) qsort(order, (size_t)groups->count, sizeof *order, compare_groups);
+    bool fold = groups->count > MOST_OPEN_ROWS;
+    if (fold) {
+        char summary[96];
+        snprintf(summary, sizeof summary, "All %s rows, those with the most questions first",
+                 cli_count(groups->count));
+        report_fold_begin(out, summary);
+    }
+    report_table_begin(out, what);
+    breakdown_head(out, group, what);
+    for (int64_t i = 0; i < groups->count; i++) breakdown_row(out, group, by, order[i]);
+    html_put(out, "</tbody>");
+    report_table_end(out);
+    if (fold) report_fold_end(out);
+    free(order);
+}
+
+void report_breakdowns(html_out *out, const report *page) {
+    static const struct {
+        breakdown by;
+        const char *title, *what, *help;
+    } tables[] = {
+        {BY_DISTANCE, "By distance", "distance",
+         "Hops between the question's entity and its answer in train, over all relations, whichever way "
+         "they run. The distance is known to the report only: no score has seen it."},
+        {BY_MAPPING, "By mapping", "mapping",
+         "Whether a head of the relation has many tails (1-N), a tail many heads (N-1), both or "
+         "neither: "
+         "1.5 or more on average in train is many."},
+        {BY_SIDE, "By side", "side", "Which end of the triple was asked for."},
+        {BY_RELATION, "By relation", "relation", "Both ways of asking together."}};
+    html_put(out, "<section id=\"breakdowns\"><h2>Breakdowns</h2>\n");
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        html_put(out, "<h3>");
+        html_put(out, tables[i].title);
+        html_put(out, "</h3>\n<p class=\"soft small\">");
+        html_put(out, tables[i].help);
+        html_put(out, "</p>\n");
+        for (int j = 0; j < page->group_count; j++) {
+            if (page->group_count > 1) {
+                html_put(out, "<h4>");
+                html_name(out, report_base_name(page->groups[j].runs[0]->info.data));
+                html_put(out, "</h4>\n");
+            }
+            breakdown_table(out, &page->groups[j], tables[i].by, tables[i].what);
+        }
+    }
+    html_put(out, "</section>\n");
+}
+
+/* ---- Calibration --------------------------------------------------------------------------------- */
+
+static void calibration_table(html_out *out, const report_run *run) {
+    const vlp_calibration *calibration = &run->calibration;
+    html_put(out, "<h3>");
+    html_name(out, run->name);
+    html_put(out, "</h3>\n");
+    html_print(
+        out,
+        "<p class=\"small\">%s true and %s exchanged triples; Brier score %.4f (saying 1/2 always: "
+        "0.25), log loss %.4f (0.6931).</p>\n",
+        cli_count(calibration->positives), cli_count(calibration->negatives), calibration->brier,
+        calibration->log_loss);
+    report_table_begin(out, "Calibration");
+    html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">probability given</th>"
+                  "<th scope=\"col\">triples</th><th scope=\"col\">mean given</th>"
+                  "<th scope=\"col\">share that is true</th></tr></thead><tbody>\n");
+    for (int i = 0; i < VLP_CALIBRATION_BINS; i++) {
+        const vlp_calibration_bin *bin = &calibration->bins[i];
+        if (bin->triples == 0) continue;
+        html_print(out,
+                   "<tr><th scope=\"row\">%.1f to %.1f</th><td>%s</td><td>%.3f</td><td>%.3f</td></tr>\n",
+                   (double)i / VLP_CALIBRATION_BINS, (double)(i + 1) / VLP_CALIBRATION_BINS,
+                   cli_count(bin->triples), bin->predicted, bin->observed);
+    }
+    html_put(out, "</tbody>");
+    report_table_end(out);
+}
+
+void report_calibration(html_out *out, const report *page) {
+    chart_series series[REPORT_MOST_RUNS] = {0};
+    chart_point points[REPORT_MOST_RUNS][VLP_CALIBRATION_BINS];
+    report_run *shown[REPORT_MOST_RUNS];
+    int used = 0;
+    for (int i = 0; i < page->count; i++) {
+        const report_run *run = &page->runs[i];
+        if (!run->calibrated) continue;
+        for (int j = 0; j < VLP_CALIBRATION_BINS; j++) {
+            const vlp_calibration_bin *bin = &run->calibration.bins[j];
+            points[used][j] = (chart_point){bin->predicted, bin->observed, bin->weight};
+        }
+        shown[used] = (report_run *)(uintptr_t)run;
+        series[used] = (chart_series){points[used], VLP_CALIBRATION_BINS, run->number, NULL};
+        used++;
+    }
+    html_put(out, "<section id=\"calibration\"><h2>Calibration</h2>\n");
+    html_put(out, "<p>A probability of 0.8 should mean that 8 of 10 such triples are true. Triples of "
+                  "valid are set against as many made by exchanging an end, half of the time for an "
+                  "entity that the relation has in that place; each half of valid is judged by "
+                  "probabilities fitted on the other. On the diagonal the given probabilities hold; the "
+                  "larger a dot, the more triples.</p>\n");
+    if (used == 0) {
+        html_put(out, "<p class=\"soft\">No run has valid triples to calibrate on.</p></section>\n");
+        return;
+    }
+    if (used > 1) report_legend(out, shown, used);
+    chart_lines(out,
+                &(chart){"Probability given, and how many are true", "probability given",
+                         "share that is true", true, true},
+                series, used);
+    report_fold_begin(out, "Calibration as tables");
+    for (int i = 0; i < used; i++) calibration_table(out, shown[i]);
+    report_fold_end(out);
+    html_put(out, "</section>\n");
+}
+
+/* ---- Data and settings --------------------------------------------------------------------------- */
+
+static void data_rows(html_out *out, const report *page) {
+    report_table_begin(out, "Data sets");
+    html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">data set</th>"
+                  "<th scope=\"col\">entities</th><th scope=\"col\">relations</th>"
+                  "<th scope=\"col\">train</th><th scope=\"col\">valid</th><th scope=\"col\">test</th>"
+                  "<th class=\"left\" scope=\"col\">checksum of names and triples</th></tr></thead>"
+                  "<tbody>\n");
+    for (int i = 0; i < page->group_count; i++) {
+        const report_run *run = page->groups[i].runs[0];
+        int64_t counts[VLP_SPLITS];
+        for (int split = 0; split < VLP_SPLITS; split++)
+            (void)vlp_dataset_triples(run->data, (vlp_split)split, &counts[split]);
+        html_put(out, "<tr><th scope=\"row\">");
+        html_name(out, report_base_name(run->info.data));
+        html_print(out, "</th><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>",
+                   cli_count(vlp_dataset_entity_count(run->data)),
+                   cli_count(vlp_dataset_relation_count(run->data)), cli_count(counts[VLP_TRAIN]),
+                   cli_count(counts[VLP_VALID]), cli_count(counts[VLP_TEST]));
+        html_put(out, "<td class=\"left mono\">");
+        html_text(out, vlp_run_checksum(run->run));
+        html_put(out, "</td></tr>\n");
+    }
+    html_put(out, "</tbody>");
+    report_table_end(out);
+}
+
+/* The values of a setting over the runs. False past the last setting. */
+typedef struct setting_row {
+    vlp_setting_info info;
+    char values[REPORT_MOST_RUNS][64];
+    bool differs; /* from its default, or between runs */
+} setting_row;
+
+static bool read_setting(setting_row *row, const report *page, int32_t index) {
+    if (!vlp_setting_describe(&row->info, index)) return false;
+    row->differs = false;
+    for (int i = 0; i < page->count; i++) {
+        if (!vlp_run_setting(row->values[i], page->runs[i].run, index)) return false;
+        row->differs = row->differs || strcmp(row->values[i], row->info.fallback) != 0 ||
+                       strcmp(row->values[i], row->values[0]) != 0;
+    }
+    return true;
+}
+
+static void settings_table(html_out *out, const report *page, bool all) {
+    report_table_begin(out, "Settings");
+    html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">setting</th>");
+    for (int i = 0; i < page->count; i++) {
+        html_put(out, "<th scope=\"col\">");
+        html_name(out, page->runs[i].name);
+        html_put(out, "</th>");
+    }
+    html_put(out, "<th scope=\"col\">default</th><th class=\"left\" scope=\"col\">what it is</th></tr>"
+                  "</thead><tbody>\n");
+    setting_row row;
+    for (int32_t index = 0; read_setting(&row, page, index); index++) {
+        /* How many threads work now is no part of what the run is. */
+        if ((!all && !row.differs) || strcmp(row.info.name, "threads") == 0) continue;
+        html_put(out, row.differs && all ? "<tr class=\"main\"><th scope=\"row\">"
+                                         : "<tr><th scope=\"row\">");
+        html_text(out, row.info.name);
+        html_put(out, "</th>");
+        for (int i = 0; i < page->count; i++) {
+            html_put(out, "<td>");
+            html_text(out, row.values[i]);
+            html_put(out, "</td>");
+        }
+        html_put(out, "<td class=\"soft\">");
+        html_text(out, row.info.fallback);
+        html_put(out, "</td><td class=\"left soft\">");
+        html_text(out, row.info.help);
+        html_put(out, "</td></tr>\n");
+    }
+    html_put(out, "</tbody>");
+    report_table_end(out);
+}
+
+void report_setup(html_out *out, const report *page) {
+    html_put(out, "<section id=\"setup\"><h2>Data and settings</h2>\n");
+    data_rows(out, page);
+    html_put(out, "<h3>Settings other than the defaults</h3>\n");
+    settings_table(out, page, false);
+    report_fold_begin(out, "Every setting");
+    settings_table(out, page, true);
+    report_fold_end(out);
+    html_put(out, "</section>\n");
+}
