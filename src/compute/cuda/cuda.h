@@ -56,7 +56,6 @@ typedef struct cuda_blas cuda_blas;
 struct vlp_compute {
     cudaStream_t stream;
     int multiprocessors;
-    int walk_lanes;      /* of a pair whose rows are long */
     size_t shared_limit; /* bytes of shared memory a block can ask for */
     cuda_blas *blas;
     cuda_buffer slots[SLOTS];

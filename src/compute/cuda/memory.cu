@@ -187,8 +187,6 @@ static vlp_status cuda_open(vlp_compute **out, int32_t) {
     if (status != VLP_OK) return status;
     vlp_compute *compute = static_cast<vlp_compute *>(calloc(1, sizeof *compute));
     if (!compute) return cuda_fail(VLP_ERROR_MEMORY, "out of memory for the CUDA backend");
-    const char *lanes = getenv("VLP_CUDA_LANES");
-    compute->walk_lanes = lanes ? atoi(lanes) : 32;
     const char *eager = getenv("VLP_CUDA_EAGER");
     compute->eager = eager && *eager && strcmp(eager, "0") != 0;
     open_parts(compute);

@@ -114,17 +114,13 @@ static bool sort_pairs(vlp_compute *compute, sorted_pairs *out, const vlp_pairs 
 
 /* ---- Entity by entity ---------------------------------------------------------------------------- */
 
-#ifndef WALK_AHEAD
-#define WALK_AHEAD 1
-#define WALK_BLOCKS 6
-#endif
-enum { WALK_THREADS = 256 };
+/* Many warps hide the caches' delay better than many reads of one: six blocks leave 40 registers. */
+enum { WALK_THREADS = 256, WALK_BLOCKS = 6 };
 
 /* Where a lane stands: a warp has one entity and one slice of its row, LANES lanes a pair, four units a
  * lane. */
 template <int SIMILARITY, int LANES> struct walk {
-    static constexpr int GROUPS = 32 / LANES,
-                         AHEAD = WALK_AHEAD; /* AHEAD: pairs of a group read at once */
+    static constexpr int GROUPS = 32 / LANES; /* pairs at a time */
     int lane, group, part;
     int32_t row, first, left; /* the entity; the lane's first unit, and how many there are from it on */
     float k_re[4], k_im[4];
@@ -149,7 +145,7 @@ __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
     walk_scores(float *parts, const float *q, const float *table, sorted_pairs pairs, slicing cut,
                 int32_t query_width, int32_t entity_width) {
     walk<SIMILARITY, LANES> at(cut);
-    constexpr int GROUPS = at.GROUPS, AHEAD = at.AHEAD;
+    constexpr int GROUPS = walk<SIMILARITY, LANES>::GROUPS;
     if (at.row >= pairs.entities) return;
     int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
     if (begin == end) return;
@@ -158,27 +154,17 @@ __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
     for (int32_t base = begin; base < end; base += 32) {
         int32_t count = end - base < 32 ? end - base : 32;
         int32_t mine = at.lane < count ? pairs.query[base + at.lane] : 0;
-        for (int32_t i = at.group; i - at.group < count; i += AHEAD * GROUPS) {
-            float q_re[AHEAD][4], q_im[AHEAD][4], sum[AHEAD];
+        for (int32_t i = at.group; i - at.group < count; i += GROUPS) {
+            int32_t query = __shfl_sync(ALL_LANES, mine, i & 31);
+            float q_re[4], q_im[4] = {0, 0, 0, 0}, sum = 0;
+            at.load(q_re, q_im, q + static_cast<int64_t>(query) * query_width, cut);
 #pragma unroll
-            for (int a = 0; a < AHEAD; a++) {
-                int32_t query = __shfl_sync(ALL_LANES, mine, (i + a * GROUPS) & 31);
-                at.load(q_re[a], q_im[a], q + static_cast<int64_t>(query) * query_width, cut);
-            }
-#pragma unroll
-            for (int a = 0; a < AHEAD; a++) {
-                sum[a] = 0;
-#pragma unroll
-                for (int u = 0; u < 4; u++)
-                    sum[a] += unit_term<SIMILARITY>(q_re[a][u], q_im[a][u], at.k_re[u], at.k_im[u]);
-            }
+            for (int u = 0; u < 4; u++)
+                sum += unit_term<SIMILARITY>(q_re[u], q_im[u], at.k_re[u], at.k_im[u]);
 #pragma unroll
             for (int offset = LANES / 2; offset > 0; offset /= 2)
-#pragma unroll
-                for (int a = 0; a < AHEAD; a++) sum[a] += __shfl_xor_sync(ALL_LANES, sum[a], offset);
-#pragma unroll
-            for (int a = 0; a < AHEAD; a++)
-                if (at.part == a % LANES && i + a * GROUPS < count) out[base + i + a * GROUPS] = sum[a];
+                sum += __shfl_xor_sync(ALL_LANES, sum, offset);
+            if (at.part == 0 && i < count) out[base + i] = sum;
         }
     }
 }
@@ -190,7 +176,7 @@ __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
                    const float *table, sorted_pairs pairs, slicing cut, int32_t query_width,
                    int32_t entity_width) {
     walk<SIMILARITY, LANES> at(cut);
-    constexpr int GROUPS = at.GROUPS, AHEAD = at.AHEAD;
+    constexpr int GROUPS = walk<SIMILARITY, LANES>::GROUPS;
     if (at.row >= pairs.entities) return;
     int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
     if (begin == end) return;
@@ -201,21 +187,13 @@ __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
         int32_t count = end - base < 32 ? end - base : 32;
         int32_t mine = at.lane < count ? pairs.query[base + at.lane] : 0;
         float weight = at.lane < count ? weights[base + at.lane] : 0.0f; /* nothing where no pair is */
-        for (int32_t i = at.group; i - at.group < count; i += AHEAD * GROUPS) {
-            float q_re[AHEAD][4], q_im[AHEAD][4], w[AHEAD];
+        for (int32_t i = at.group; i - at.group < count; i += GROUPS) {
+            int32_t query = __shfl_sync(ALL_LANES, mine, i & 31);
+            float w = __shfl_sync(ALL_LANES, weight, i & 31), q_re[4], q_im[4] = {0, 0, 0, 0};
+            at.load(q_re, q_im, q + static_cast<int64_t>(query) * query_width, cut);
 #pragma unroll
-            for (int a = 0; a < AHEAD; a++) {
-                int32_t query = __shfl_sync(ALL_LANES, mine, (i + a * GROUPS) & 31);
-                w[a] = __shfl_sync(ALL_LANES, weight, (i + a * GROUPS) & 31);
-                if (i + a * GROUPS >= 32) w[a] = 0;
-                at.load(q_re[a], q_im[a], q + static_cast<int64_t>(query) * query_width, cut);
-            }
-#pragma unroll
-            for (int a = 0; a < AHEAD; a++)
-#pragma unroll
-                for (int u = 0; u < 4; u++)
-                    unit_backward<SIMILARITY>(g_re[u], g_im[u], w[a], q_re[a][u], q_im[a][u], at.k_re[u],
-                                              at.k_im[u]);
+            for (int u = 0; u < 4; u++)
+                unit_backward<SIMILARITY>(g_re[u], g_im[u], w, q_re[u], q_im[u], at.k_re[u], at.k_im[u]);
         }
     }
 #pragma unroll
@@ -342,7 +320,7 @@ typedef struct pair_work {
 } pair_work;
 
 /* As wide as a warp where rows are long: fewer visits to an entity; as narrow as rows are. */
-static void plan_slices(vlp_compute *compute, pair_work *work) {
+static void plan_slices(pair_work *work) {
     const vlp_form *form = work->form;
     bool modulus = form->similarity == VLP_MINUS_MODULUS;
     int32_t units = modulus ? form->query_width / 2 : form->query_width;
@@ -351,7 +329,7 @@ static void plan_slices(vlp_compute *compute, pair_work *work) {
     work->cut.half = modulus ? units : 0;
     work->cut.aligned = places % sizeof(float4) == 0 && units % 4 == 0 && form->query_width % 4 == 0 &&
                         form->entity_width % 4 == 0;
-    work->lanes = units > 64 ? compute->walk_lanes : units > 32 ? 16 : 8;
+    work->lanes = units > 64 ? 32 : units > 32 ? 16 : 8;
     work->cut.slices = (units + 4 * work->lanes - 1) / (4 * work->lanes);
 }
 
@@ -400,7 +378,7 @@ static bool open_work(vlp_compute *compute, pair_work *work, const vlp_form *for
     work->form = form;
     work->q = q;
     work->table = table;
-    plan_slices(compute, work);
+    plan_slices(work);
     work->grid = dim3(cuda_blocks(entities, WALK_THREADS / 32), static_cast<unsigned>(work->cut.slices));
     return sort_pairs(compute, &work->pairs, pairs, entities, again);
 }
