@@ -1,4 +1,6 @@
 /* Losses over rows of scores; a row's gradient replaces its scores. */
+#include <float.h>
+
 #include "base/vector_math.h"
 #include "compute/cpu/cpu.h"
 
@@ -22,7 +24,7 @@ VLP_CLONES static float negative_row(const vlp_weight_form *given, float *scores
     }
     scores[0] = -half * vlp_sigmoid(-c);
     float loss = half * vlp_minus_log_sigmoid(c);
-    if (most == -INFINITY) {
+    if (!(most > -FLT_MAX)) { /* no pair at all: a reduction may start at -FLT_MAX as well as at -inf */
         for (int32_t j = 1; j < width; j++) scores[j] = 0;
         return loss;
     }
