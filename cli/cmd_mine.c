@@ -198,6 +198,7 @@ static int mine(vlp_run *run, chosen_options *chosen, bool json) {
     } else {
         cli_observer_end();
         if (chosen->output) code = write_file(chosen->output, vlp_run_dataset(run), mining);
+        if (state && code == EXIT_DONE && unlink(state) != 0) code = fail_file("remove", state);
         if (code == EXIT_DONE)
             code = json ? print_json(run, mining, chosen) : print_text(run, mining, chosen);
     }

@@ -631,8 +631,9 @@ typedef struct vlp_mine_options {
     int32_t per_query; /* candidates a question, 1 to 1000 */
     int32_t relation;  /* only this one; -1: all */
     double prior;      /* as for scores; probabilities only, the order stays */
-    const char *state; /* a file that holds how far it is: written now and then, removed at the end;
-                          NULL: none. One that is there already is refused without `resume` */
+    const char *state; /* a file that holds how far it is, written now and then and at the end: remove it
+                          when the result is safe, resuming gives it again until then. NULL: none. One
+                          that is there already is refused without `resume` */
     bool resume;       /* go on from `state`, where it is there */
     const vlp_observer *observer;
 } vlp_mine_options;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tiny_run.h"
 
@@ -172,7 +173,12 @@ static void interrupt(const tiny_run *tiny, int32_t per_query) {
     }
     must(status);
     assert_true(interruptions > 2);
-    assert_false(vlp_path_exists(path));
+    /* The state stays until the caller removes it, and gives the whole result again. */
+    assert_true(vlp_path_exists(path));
+    vlp_mining_free(mining);
+    left = 4;
+    must(vlp_run_mine(&mining, tiny->run, &options));
+    assert_int_equal(unlink(path), 0);
     assert_int_equal(mining->count, whole->count);
     assert_int_equal(mining->queries, whole->queries);
     assert_int_equal(mining->candidates, whole->candidates);

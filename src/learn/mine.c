@@ -3,12 +3,10 @@
  * Questions are asked in a fixed order (relation, direction, entity) in chunks of a fixed size; between
  * two chunks a few numbers and the triples kept so far are the whole state, so that going on after an
  * interruption gives what an undisturbed run gives. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -254,7 +252,8 @@ static vlp_status mine_all(miner *work) {
             if (work->options.state && ++chunks % SAVE_EVERY == 0) VLP_TRY(save(work));
         }
     }
-    return VLP_OK;
+    /* Whole: the caller removes it when the result is where it should be. */
+    return work->options.state ? save(work) : VLP_OK;
 }
 
 static vlp_status prepare(miner *work) {
@@ -282,7 +281,7 @@ static vlp_status prepare(miner *work) {
     return open_state(work);
 }
 
-/* Hands the result over: probabilities are put in, the state is not needed any more. */
+/* Hands the result over: probabilities are put in. */
 static vlp_status finish(vlp_mining **out, miner *work, const vlp_calibration *calibration) {
     vlp_mining *mining = vlp_alloc_zero(1, sizeof *mining);
     if (!mining) return vlp_fail_memory("missing triples");
@@ -298,11 +297,6 @@ static vlp_status finish(vlp_mining **out, miner *work, const vlp_calibration *c
                            .candidates = work->at.candidates,
                            .possible_triples = places / 2 * entities * entities};
     work->kept = NULL;
-    if (work->options.state && unlink(work->options.state) != 0 && errno != ENOENT) {
-        vlp_status status = vlp_fail_io("remove", work->options.state, errno);
-        vlp_mining_free(mining);
-        return status;
-    }
     *out = mining;
     return VLP_OK;
 }
