@@ -59,12 +59,12 @@ static void installed(void **state) {
     (void)state;
     if (!build_folder()) skip();
     const char *folder = support_folder();
-    shell(folder, "make -s install BUILD=\"$BUILD\" DESTDIR=\"$FOLDER/root\" PREFIX=/usr");
-    shell(folder, "\"$FOLDER/root/usr/bin/vlp\" data family \"$FOLDER/people\" --families 3 "
+    shell(folder, "make -s install BUILD=\"$BUILD\" DESTDIR=\"$FOLDER/stage\" PREFIX=/usr");
+    shell(folder, "\"$FOLDER/stage/usr/bin/vlp\" data family \"$FOLDER/people\" --families 3 "
                   "--generations 3 -q");
     shell(folder,
-          "export PKG_CONFIG_PATH=\"$FOLDER/root/usr/lib/pkgconfig\" "
-          "PKG_CONFIG_SYSROOT_DIR=\"$FOLDER/root\" LD_LIBRARY_PATH=\"$FOLDER/root/usr/lib\"\n"
+          "export PKG_CONFIG_PATH=\"$FOLDER/stage/usr/lib/pkgconfig\" "
+          "PKG_CONFIG_SYSROOT_DIR=\"$FOLDER/stage\" LD_LIBRARY_PATH=\"$FOLDER/stage/usr/lib\"\n"
           "for name in train predict; do\n"
           "  cc -std=c17 -Wall -Wextra -Werror examples/$name.c $(pkg-config --cflags --libs vlp) "
           "-o \"$FOLDER/$name\" || exit\n"
