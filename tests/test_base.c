@@ -247,9 +247,49 @@ static void resumes(void **state) {
     support_remove(folder);
 }
 
+/* The control: a head without references over the same embeddings, kept and used again; its f_g is the
+ * run's own. A run without a head has none. */
+static void control(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    char data[96], run[96], plain[96], inside[112];
+    snprintf(data, sizeof data, "%s", family(folder));
+    snprintf(run, sizeof run, "%s/run", folder);
+    snprintf(plain, sizeof plain, "%s/plain", folder);
+    snprintf(inside, sizeof inside, "%s/control", run);
+    const char *with[] = {"model=complex", "dim=6", "references=3", NULL};
+    const char *without[] = {"model=complex", "dim=6", "vertical=off", NULL};
+    must(train(data, run, NULL, false, with));
+    must(train(data, plain, NULL, false, without));
+    vlp_evaluation_options options = VLP_EVALUATION_OPTIONS_INIT;
+    options.control = true;
+    double mrr[2];
+    for (int i = 0; i < 2; i++) {
+        vlp_run *opened = NULL;
+        vlp_evaluation *evaluation = NULL;
+        must(vlp_run_open(&opened, run, NULL));
+        must(vlp_run_evaluate(&evaluation, opened, &options));
+        assert_int_equal(evaluation->control.queries, evaluation->queries);
+        assert_true(fabs(evaluation->control_gain.middle -
+                         (evaluation->both.mrr - evaluation->control.mrr)) < 1e-9);
+        mrr[i] = evaluation->control.mrr;
+        vlp_evaluation_free(evaluation);
+        vlp_run_free(opened);
+    }
+    assert_true(mrr[0] == mrr[1]);
+    assert_true(same_tensor(run, inside, "entities"));
+    assert_true(horizontal_of(run).mrr == horizontal_of(inside).mrr);
+    vlp_run *opened = NULL;
+    vlp_evaluation *evaluation = NULL;
+    must(vlp_run_open(&opened, plain, NULL));
+    expect_failure(vlp_run_evaluate(&evaluation, opened, &options), "has none");
+    vlp_run_free(opened);
+    support_remove(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(base_by_any_way),
                                        cmocka_unit_test(inverses_follow), cmocka_unit_test(refuses),
-                                       cmocka_unit_test(resumes)};
+                                       cmocka_unit_test(resumes), cmocka_unit_test(control)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
