@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "compute/form.h"
+#include "compute/rounded.h"
 #include "compute/step.h"
 
 /* Of this table and the structs around it: a backend that is loaded has to be of the same. */
@@ -100,6 +101,7 @@ typedef struct vlp_mixture {
 typedef struct vlp_backend {
     const char *name;
     int32_t stride;            /* rows of logits best stand a multiple of so many floats apart */
+    bool rounds;               /* has the operations on rounded copies; NULL where not */
     vlp_status (*probe)(void); /* whether this machine has what it takes; the message says what not */
     vlp_status (*open)(vlp_compute **out, int32_t threads);
     void (*close)(vlp_compute *compute);
@@ -146,6 +148,16 @@ typedef struct vlp_backend {
     void (*product)(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                     int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                     float beta, float *c, int64_t ldc);
+    /* The same over rounded factors, with sums in fp32. */
+    void (*product_rounded)(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m,
+                            int64_t n, int64_t k, float alpha, const vlp_bf16 *a, int64_t lda,
+                            const vlp_bf16 *b, int64_t ldb, float beta, float *c, int64_t ldc);
+    /* A rounded copy of rows that stand `stride` apart. */
+    void (*round_rows)(vlp_compute *compute, vlp_bf16 *out, const vlp_rounding *rounding,
+                       const float *from, int64_t stride, int64_t rows);
+    /* out (rows, parts * width) from rows that stand as in a rounded copy, in fp32. */
+    void (*strip_rows)(vlp_compute *compute, float *out, const vlp_rounding *rounding, const float *from,
+                       int64_t rows);
     /* out (count, width): row ids[i] of the table, zeros where it is -1. */
     void (*gather)(vlp_compute *compute, float *out, const float *table, const int32_t *ids,
                    int64_t count, int32_t width);

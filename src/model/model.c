@@ -58,9 +58,14 @@ static vlp_status check_memory(const vlp_model *model, bool training) {
     return vlp_fail_device_memory(model->backend, model->compute, "the model", needed, advice);
 }
 
+/* With the rows of zeros behind the last. */
+static int64_t padded_rows(const vlp_model *model, const vlp_table *table) {
+    int64_t unit = model->backend->stride;
+    return (table->rows + unit - 1) / unit * unit;
+}
+
 static vlp_status allocate_table(const vlp_model *model, vlp_table *table, bool training) {
-    int64_t unit = model->backend->stride, padded = (table->rows + unit - 1) / unit * unit;
-    size_t count = (size_t)padded * (size_t)table->width;
+    size_t count = (size_t)padded_rows(model, table) * (size_t)table->width;
     float **parts[4] = {&table->value, &table->grad, &table->first, &table->second};
     for (int i = 0; i < (training ? 4 : 1); i++) {
         *parts[i] = model->backend->allocate(model->compute, count * sizeof(float));
@@ -102,11 +107,42 @@ void vlp_model_free(vlp_model *model) {
     if (!model) return;
     for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
-        void *parts[5] = {table->value, table->grad, table->first, table->second, table->touched};
-        for (int i = 0; i < 5; i++)
+        void *parts[] = {table->value,  table->grad,    table->first,
+                         table->second, table->touched, table->rounded};
+        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             if (parts[i]) model->backend->release(model->compute, parts[i]);
     }
     vlp_free(model);
+}
+
+/* ---- Rounded copies ------------------------------------------------------------------------------ */
+
+static bool is_rounded(int id) {
+    return id == VLP_TABLE_ENTITIES || id == VLP_TABLE_NODE || id == VLP_TABLE_EDGE ||
+           id == VLP_TABLE_OUTPUT;
+}
+
+vlp_status vlp_model_keep_rounded(vlp_model *model) {
+    for (int id = 0; id < VLP_TABLES; id++) {
+        vlp_table *table = &model->tables[id];
+        if (!is_rounded(id) || table->rows == 0) continue;
+        bool parts = id == VLP_TABLE_ENTITIES && model->form.similarity == VLP_MINUS_MODULUS;
+        table->rounding =
+            parts ? vlp_rounding_of(2, table->width / 2) : vlp_rounding_of(1, table->width);
+        size_t count = (size_t)padded_rows(model, table) * (size_t)vlp_rounding_stride(&table->rounding);
+        table->rounded = model->backend->allocate(model->compute, count * sizeof *table->rounded);
+        if (!table->rounded) return vlp_fail_memory(table->name);
+    }
+    return VLP_OK;
+}
+
+void vlp_model_round(vlp_model *model) {
+    for (int id = 0; id < VLP_TABLES; id++) {
+        vlp_table *table = &model->tables[id];
+        if (table->rounded)
+            model->backend->round_rows(model->compute, table->rounded, &table->rounding, table->value,
+                                       table->width, table->rows);
+    }
 }
 
 /* ---- Initial values ------------------------------------------------------------------------------ */

@@ -28,6 +28,9 @@ typedef struct vlp_table {
     /* for training, NULL otherwise */
     float *grad, *first, *second;
     uint8_t *touched; /* (rows) */
+    /* Where training reads the table rounded, NULL otherwise: rows as in `value`, kept by updates. */
+    vlp_bf16 *rounded;
+    vlp_rounding rounding;
 } vlp_table;
 
 typedef struct vlp_model {
@@ -45,6 +48,11 @@ vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_comput
                          const vlp_model_options *options, int32_t entities, int32_t relations,
                          bool vertical, bool training);
 void vlp_model_free(vlp_model *model);
+
+/* Keeps rounded copies of entities and the head's matrices from now on; they are made by
+ * vlp_model_round, and by every update. */
+vlp_status vlp_model_keep_rounded(vlp_model *model);
+void vlp_model_round(vlp_model *model);
 
 /* Initial values, a function of the seed alone: tables uniform within +-(margin + 2) / dim or normal
  * with deviation init_scale where it is not 0; the head by its fan-in and fan-out. Each table has its

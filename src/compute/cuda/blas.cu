@@ -109,6 +109,18 @@ void cuda_product(vlp_compute *compute, bool transpose_a, bool transpose_b, int6
                          CUDA_R_32F, static_cast<int>(ldc), compute_type(compute), CUBLAS_GEMM_DEFAULT));
 }
 
+void cuda_product_rounded(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                          int64_t k, float alpha, const vlp_bf16 *a, int64_t lda, const vlp_bf16 *b,
+                          int64_t ldb, float beta, float *c, int64_t ldc) {
+    if (m == 0 || n == 0) return;
+    note(compute,
+         library.product(compute->blas->handle, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                         transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
+                         static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_16BF,
+                         static_cast<int>(ldb), a, CUDA_R_16BF, static_cast<int>(lda), &beta, c,
+                         CUDA_R_32F, static_cast<int>(ldc), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
 void cuda_products(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                    int64_t k, float alpha, const float *a, int64_t lda, int64_t stride_a, const float *b,
                    int64_t ldb, int64_t stride_b, float beta, float *c, int64_t ldc, int64_t stride_c,

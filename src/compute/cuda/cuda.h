@@ -116,6 +116,10 @@ void cuda_products(vlp_compute *compute, bool transpose_a, bool transpose_b, int
 /* ---- The operations, one file a group, as in cpu/ ---- */
 void cuda_product(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const float *, int64_t,
                   const float *, int64_t, float, float *, int64_t);
+void cuda_product_rounded(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const vlp_bf16 *,
+                          int64_t, const vlp_bf16 *, int64_t, float, float *, int64_t);
+void cuda_round_rows(vlp_compute *, vlp_bf16 *, const vlp_rounding *, const float *, int64_t, int64_t);
+void cuda_strip_rows(vlp_compute *, float *, const vlp_rounding *, const float *, int64_t);
 void cuda_gather(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t);
 void cuda_gather_mean(vlp_compute *, float *, const float *, const int32_t *, const int32_t *, int64_t,
                       int32_t, int32_t);

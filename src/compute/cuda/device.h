@@ -2,6 +2,8 @@
 #ifndef VLP_COMPUTE_CUDA_DEVICE_H
 #define VLP_COMPUTE_CUDA_DEVICE_H
 
+#include <cuda_bf16.h>
+
 #include "compute/cuda/cuda.h"
 
 constexpr unsigned ALL_LANES = 0xffffffffu;
@@ -100,6 +102,31 @@ __device__ inline void add4(float *to, const float values[4], int left, bool ali
 #pragma unroll
     for (int i = 0; i < 4; i++)
         if (i < left) to[i] += values[i];
+}
+
+/* ---- bf16 ---------------------------------------------------------------------------------------- */
+
+__device__ inline vlp_bf16 rounded(float x) {
+    return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+}
+
+/* Two numbers in one word, the first in its lower half. */
+__device__ inline uint32_t rounded_pair(float low, float high) {
+    return static_cast<uint32_t>(rounded(high)) << 16 | rounded(low);
+}
+
+__device__ inline float low_half(uint32_t word) {
+    return __uint_as_float(word << 16);
+}
+
+__device__ inline float high_half(uint32_t word) {
+    return __uint_as_float(word & 0xffff0000u);
+}
+
+/* Where column `column` of a row stands in its rounded copy. */
+__device__ inline int32_t rounded_place(const vlp_rounding &rounding, int32_t column) {
+    int32_t part = column / rounding.width;
+    return part * rounding.padded + column - part * rounding.width;
 }
 
 /* Roots as the hardware gives them, within an ulp or two. */

@@ -205,6 +205,7 @@ static vlp_status cuda_open(vlp_compute **out, int32_t) {
 static void fill_memory_operations(vlp_backend *table) {
     table->name = "cuda";
     table->stride = 32;
+    table->rounds = true;
     table->probe = cuda_probe;
     table->open = cuda_open;
     table->close = cuda_close;
@@ -239,6 +240,9 @@ static void fill_step_operations(vlp_backend *table) {
 
 static void fill_row_operations(vlp_backend *table) {
     table->product = cuda_product;
+    table->product_rounded = cuda_product_rounded;
+    table->round_rows = cuda_round_rows;
+    table->strip_rows = cuda_strip_rows;
     table->gather = cuda_gather;
     table->gather_mean = cuda_gather_mean;
     table->scatter_add = cuda_scatter_add;

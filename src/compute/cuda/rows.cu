@@ -349,6 +349,38 @@ void cuda_copy_columns(vlp_compute *compute, float *to, int64_t to_stride, const
               "copying columns");
 }
 
+/* ---- Rounded copies ------------------------------------------------------------------------------ */
+
+__global__ static void round_all(vlp_bf16 *out, vlp_rounding rounding, const float *from,
+                                 int64_t stride) {
+    int64_t row = blockIdx.x;
+    int32_t width = vlp_rounding_stride(&rounding);
+    for (int32_t j = threadIdx.x; j < width; j += blockDim.x) {
+        int32_t part = j / rounding.padded, at = j - part * rounding.padded;
+        out[row * width + j] =
+            at < rounding.width ? rounded(from[row * stride + part * rounding.width + at]) : 0;
+    }
+}
+
+void cuda_round_rows(vlp_compute *compute, vlp_bf16 *out, const vlp_rounding *rounding,
+                     const float *from, int64_t stride, int64_t rows) {
+    if (rows == 0) return;
+    LAUNCH(compute, round_all, static_cast<unsigned>(rows), 256, 0, out, *rounding, from, stride);
+}
+
+__global__ static void strip_all(float *out, vlp_rounding rounding, const float *from) {
+    int64_t row = blockIdx.x;
+    int32_t width = rounding.parts * rounding.width;
+    for (int32_t j = threadIdx.x; j < width; j += blockDim.x)
+        out[row * width + j] = from[row * vlp_rounding_stride(&rounding) + rounded_place(rounding, j)];
+}
+
+void cuda_strip_rows(vlp_compute *compute, float *out, const vlp_rounding *rounding, const float *from,
+                     int64_t rows) {
+    if (rows == 0) return;
+    LAUNCH(compute, strip_all, static_cast<unsigned>(rows), 256, 0, out, *rounding, from);
+}
+
 /* ---- N3 ------------------------------------------------------------------------------------------ */
 
 /* d |z|^3 = 3 |z| z, for a real number and for both parts of a complex one. */
