@@ -2,7 +2,8 @@
  * least time its bytes, products and roots take on this card; steps of the whole recipes; evaluation;
  * and how long it takes to begin.
  *
- *   bench_cuda [RECIPE...]    data sets are looked for in VLP_BENCH_DATA */
+ *   bench_cuda [RECIPE...]    data sets are looked for in VLP_BENCH_DATA; VLP_BENCH_PRECISION=fp32 for
+ *                             steps without rounded copies */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,8 @@ static void open_work(work *w, const char *folder) {
     snprintf(path, sizeof path, "%s/%s", folder, w->recipe->data);
     vlp_settings_default(&w->settings);
     for (int i = 0; w->recipe->settings[i]; i++) set(&w->settings, w->recipe->settings[i]);
+    const char *precision = getenv("VLP_BENCH_PRECISION");
+    need(vlp_settings_set(&w->settings, "precision", precision ? precision : "bf16", "bench"));
     need(vlp_settings_check(&w->settings));
     double start = seconds();
     need(vlp_dataset_open(&w->dataset, path, NULL));
@@ -160,7 +163,7 @@ enum { SIDE = 8192 };
 static float *left_matrix, *right_matrix, *product_matrix;
 
 static void read_much(work *w) {
-    w->backend->square_sum(w->compute, (double *)product_matrix, left_matrix, (int64_t)SIDE * SIDE);
+    w->backend->square_sum(w->compute, (double *)product_matrix, left_matrix, NULL, SIDE, SIDE);
 }
 
 static void multiply_much(work *w) {
@@ -194,7 +197,9 @@ static void measure_card(work *w) {
 /* ---- Operations of a step ------------------------------------------------------------------------ */
 
 static vlp_pairs pairs_of(work *w) {
-    return (vlp_pairs){w->trainer->batch, w->trainer->width, w->trainer->chosen.pairs};
+    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
+    return (vlp_pairs){w->trainer->batch, w->trainer->width, w->trainer->chosen.pairs, entities->rounded,
+                       entities->rounding};
 }
 
 static void op_batch(work *w) {
@@ -229,6 +234,7 @@ static void op_pair_backward(work *w) {
     vlp_pairs pairs = pairs_of(w);
     vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
     vlp_table *relations = &w->model->tables[VLP_TABLE_RELATIONS];
+    w->backend->fill_bytes(w->compute, entities->touched, 0, (size_t)entities->rows);
     need(w->backend->pair_backward(w->compute, &w->model->form, w->trainer->q_grad, entities->grad,
                                    entities->touched, relations->grad, w->trainer->scores, w->trainer->q,
                                    w->trainer->chosen.relations, relations->value, w->model->relations,
@@ -265,55 +271,74 @@ static void op_head_backward(work *w) {
                            w->trainer->batch, NULL));
 }
 
-static void op_norms(work *w) {
-    w->backend->inverse_norms(w->compute, w->trainer->inverse_norms,
-                              w->model->tables[VLP_TABLE_ENTITIES].value, w->model->entities,
-                              w->model->form.entity_width);
+/* The products and the softmax of the 1-to-All loss or, without one, of the head; over rounded copies
+ * where training reads them. */
+static bool rounds(const work *w) {
+    return w->trainer->rounds;
+}
+
+static int64_t columns_of(const work *w) {
+    return vlp_trainer_stride(w->trainer, w->model->entities);
 }
 
 static void op_logits(work *w) {
-    int32_t e = w->model->form.entity_width;
-    w->backend->product(w->compute, false, true, w->trainer->block,
-                        vlp_trainer_stride(w->trainer, w->model->entities), e, 1,
-                        w->trainer->head.output, e, w->model->tables[VLP_TABLE_ENTITIES].value, e, 0,
-                        w->trainer->logits, vlp_trainer_stride(w->trainer, w->model->entities));
+    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
+    int32_t e = entities->width, padded = vlp_rounding_stride(&entities->rounding);
+    if (rounds(w))
+        w->backend->product_rounded(w->compute, false, true, w->trainer->block, columns_of(w), padded, 1,
+                                    w->trainer->head.rounded_output, padded, entities->rounded, padded,
+                                    0, w->trainer->head_logits, columns_of(w));
+    else
+        w->backend->product(w->compute, false, true, w->trainer->block, columns_of(w), e, 1,
+                            w->trainer->head.output, e, entities->value, e, 0, w->trainer->head_logits,
+                            columns_of(w));
 }
 
 static void op_logits_backward(work *w) {
-    int32_t e = w->model->form.entity_width;
-    w->backend->product(w->compute, false, false, w->trainer->block, e,
-                        vlp_trainer_stride(w->trainer, w->model->entities), 1, w->trainer->logits,
-                        vlp_trainer_stride(w->trainer, w->model->entities),
-                        w->model->tables[VLP_TABLE_ENTITIES].value, e, 0, w->trainer->output_grad, e);
+    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
+    int32_t e = entities->width, padded = vlp_rounding_stride(&entities->rounding);
+    if (rounds(w))
+        w->backend->product_rounded(w->compute, false, false, w->trainer->block, padded, columns_of(w),
+                                    1, w->trainer->rounded_head_logits, columns_of(w), entities->rounded,
+                                    padded, 0, w->trainer->padded_grad, padded);
+    else
+        w->backend->product(w->compute, false, false, w->trainer->block, e, columns_of(w), 1,
+                            w->trainer->head_logits, columns_of(w), entities->value, e, 0,
+                            w->trainer->output_grad, e);
 }
 
 static void op_entities_backward(work *w) {
-    int32_t e = w->model->form.entity_width;
-    w->backend->product(w->compute, true, false, vlp_trainer_stride(w->trainer, w->model->entities), e,
-                        w->trainer->block, 1, w->trainer->logits,
-                        vlp_trainer_stride(w->trainer, w->model->entities), w->trainer->q, e, 1,
-                        w->model->tables[VLP_TABLE_ENTITIES].grad, e);
+    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
+    int32_t e = entities->width, padded = vlp_rounding_stride(&entities->rounding);
+    if (rounds(w))
+        w->backend->product_rounded(w->compute, true, false, columns_of(w), e, w->trainer->block, 1,
+                                    w->trainer->rounded_logits, columns_of(w), w->trainer->rounded_q,
+                                    padded, 0, entities->grad, e);
+    else
+        w->backend->product(w->compute, true, false, columns_of(w), e, w->trainer->block, 1,
+                            w->trainer->logits, columns_of(w), w->trainer->q, e, 0, entities->grad, e);
 }
 
 static void op_softmax(work *w) {
-    w->backend->softmax_loss(w->compute, w->trainer->logits, w->trainer->row_loss,
-                             w->trainer->chosen.answers, w->trainer->even, w->trainer->inverse_norms,
-                             NULL, (float)w->settings.temperature, w->trainer->block, w->model->entities,
-                             vlp_trainer_stride(w->trainer, w->model->entities));
-}
-
-static void op_squares(work *w) {
-    const vlp_table *table = &w->model->tables[VLP_TABLE_ENTITIES];
-    w->backend->square_sum(w->compute, &w->trainer->report->squares[0], table->grad,
-                           table->rows * table->width);
+    w->backend->softmax_loss(w->compute, w->trainer->head_logits, w->trainer->rounded_head_logits,
+                             w->trainer->head_loss, w->trainer->chosen.answers, w->trainer->even,
+                             w->trainer->inverse_norms, NULL, (float)w->settings.temperature,
+                             w->trainer->block, w->model->entities, columns_of(w));
 }
 
 static void op_update(work *w) {
-    vlp_table *table = &w->model->tables[VLP_TABLE_ENTITIES];
-    vlp_update update = {
-        w->settings.optimizer == VLP_ADAGRAD, 0, 0.9f, 0.999f, 1e-8f, w->trainer->report};
-    w->backend->update(w->compute, &update, table->value, table->grad, table->first, table->second,
-                       table->touched, false, table->rows, table->width);
+    const vlp_table *table = &w->model->tables[VLP_TABLE_ENTITIES];
+    vlp_update update = {w->settings.optimizer == VLP_ADAGRAD, 0.9f, 0.999f, 1e-8f, w->trainer->report};
+    vlp_updated updated = {.width = table->width,
+                           .rows = table->rows,
+                           .value = table->value,
+                           .grad = table->grad,
+                           .first = table->first,
+                           .second = table->second,
+                           .inverse_norms = w->trainer->inverse_norms,
+                           .rounded = table->rounded,
+                           .rounding = table->rounding};
+    w->backend->update(w->compute, &update, &updated, 1);
 }
 
 /* The products of the head: 2 of (b, e, q) forward, 1 of (b, e, e + q); and back two of each that are
@@ -341,7 +366,6 @@ static void operations(work *w) {
     line(w, "query backward, scatter", op_query_backward, 6 * rows, 0, 0);
     line(w, "head forward", op_head_forward, rows * (2 * w->settings.references + 8),
          head_operations(w, false), 0);
-    line(w, "inverse norms", op_norms, table, 0, 0);
     line(w, "logits", op_logits, table + logits + rows, 2 * (double)w->trainer->block * n * e, 0);
     line(w, "softmax", op_softmax, 2 * logits, 0, 0);
     line(w, "logits backward", op_logits_backward, table + logits + rows,
@@ -350,9 +374,8 @@ static void operations(work *w) {
         line(w, "logits backward to entities", op_entities_backward, 2 * table + logits + rows,
              2 * (double)w->trainer->block * n * e, 0);
     line(w, "head backward", op_head_backward, rows * 12, head_operations(w, true), 0);
-    line(w, "squares of the gradient", op_squares, table, 0, 0);
-    line(w, "update of entities", op_update, (w->settings.optimizer == VLP_ADAGRAD ? 6 : 8) * table, 0,
-         0);
+    line(w, "update of entities", op_update,
+         (w->settings.optimizer == VLP_ADAGRAD ? 5 : 7) * table + (rounds(w) ? table / 2 : 0), 0, 0);
 }
 
 /* ---- Wholes -------------------------------------------------------------------------------------- */

@@ -106,7 +106,7 @@ static void pairs_of(const char *name, vlp_similarity similarity, double flops) 
     int64_t count = (int64_t)BATCH * (NEGATIVES + 1);
     int32_t *entities = ids(count, ENTITIES), *relations = ids(BATCH, 1);
     float *scores = numbers(count, 1), *grads = numbers(count, 1e-3f);
-    vlp_pairs pairs = {BATCH, NEGATIVES + 1, entities};
+    vlp_pairs pairs = {.batch = BATCH, .width = NEGATIVES + 1, .entities = entities};
     char what[64];
     double time, rows = (double)ENTITIES * WIDTH * sizeof(float);
     MEDIAN(time,
@@ -139,7 +139,7 @@ static void losses(void) {
     MEDIAN(time,
            backend->negative_loss(compute, &form, scores, losses_of, weights, BATCH, NEGATIVES + 1));
     row("loss of negatives", time, 0, 2.0 * (double)count * sizeof(float));
-    MEDIAN(time, backend->softmax_loss(compute, logits, losses_of, answers, weights, NULL, NULL, 1,
+    MEDIAN(time, backend->softmax_loss(compute, logits, NULL, losses_of, answers, weights, NULL, NULL, 1,
                                        BATCH, ENTITIES, ENTITIES));
     row("softmax over all entities", time, 0, 2 * bytes);
     const vlp_mixture mixture = {0, 1};

@@ -9,7 +9,7 @@
 #include "oracle.h"
 #include "support.h"
 
-enum { LAB_ARRAYS = 256 };
+enum { LAB_ARRAYS = 1024 };
 
 typedef struct lab {
     const vlp_backend *backend;

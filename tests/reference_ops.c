@@ -3,6 +3,7 @@
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- The horizontal score ------------------------------------------------------------------------ */
 
@@ -167,6 +168,14 @@ double reference_negative_loss(const double *scores, const double *p1, int32_t w
     for (int32_t j = 1; j < width; j++)
         if (p1[j] > 0) loss += p1[j] * minus_log_sigmoid(-scores[j]);
     return loss / 2;
+}
+
+uint16_t reference_rounded(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    uint32_t below = bits >> 16, rest = bits & 0xffff;
+    bool up = rest > 0x8000 || (rest == 0x8000 && below % 2 == 1);
+    return (uint16_t)(below + up);
 }
 
 double reference_softmax_loss(const double *logits, int32_t answer, const double *scale,

@@ -27,7 +27,7 @@ static void test_near_pairs(void **state) {
         float *entity_grad = lab_put(&bench, zeros, WIDTH), *relation = lab_put(&bench, zeros, WIDTH);
         float *q_grad = lab_put(&bench, zeros, WIDTH), *entity = lab_put(&bench, zeros, WIDTH);
         int32_t *ids = lab_put_ids(&bench, &first, 1);
-        vlp_pairs pairs = {1, 1, ids};
+        vlp_pairs pairs = {.batch = 1, .width = 1, .entities = ids};
         assert_int_equal(bench.backend->pair_backward(bench.compute, &form, q_grad, entity_grad, NULL,
                                                       NULL, lab_put(&bench, &one, 1),
                                                       lab_put(&bench, q, WIDTH), ids, relation, 1,
@@ -60,7 +60,7 @@ static void test_great_squares(void **state) {
     open_bench(&bench);
     const double values[2] = {1e20, 1}, expected = 1e40;
     double sum = 0, *out = lab_put_bytes(&bench, &sum, sizeof sum);
-    bench.backend->square_sum(bench.compute, out, lab_put(&bench, values, 2), 2);
+    bench.backend->square_sum(bench.compute, out, lab_put(&bench, values, 2), NULL, 1, 2);
     sum = lab_get_double(&bench, out);
     lab_expect("great squares", &expected, &sum, 1, 1e-5, 0);
     lab_close(&bench);

@@ -134,7 +134,7 @@ static double run_loss(lab *bench, const head_case *one, const vlp_model *model,
     backend->inverse_norms(bench->compute, on->inverse, table, entities, d);
     backend->product(bench->compute, false, true, batch, entities, d, 1, on->work.output, d, table, d, 0,
                      on->logits, entities);
-    backend->softmax_loss(bench->compute, on->logits, on->row_loss,
+    backend->softmax_loss(bench->compute, on->logits, NULL, on->row_loss,
                           lab_put_ids(bench, one->answers, batch), lab_put(bench, one->weights, batch),
                           on->inverse, NULL, (float)one->temperature, batch, entities, entities);
     backend->product(bench->compute, false, false, batch, d, entities, 1, on->logits, entities, table, d,
@@ -186,7 +186,8 @@ static void check_gradients(lab *bench, head_case *one, const vlp_model *model, 
     for (int id = 0; id < VLP_TABLES; id++) { /* gradients that are added to */
         const vlp_table *table = &model->tables[id];
         int64_t size = table->rows * table->width;
-        before[id] = lab_random(bench, size, 1);
+        /* But rows of entities that are not touched count as zeros. */
+        before[id] = id == VLP_TABLE_ENTITIES ? lab_zeros(bench, size) : lab_random(bench, size, 1);
         bench->backend->upload(bench->compute, table->grad, lab_put(bench, before[id], size),
                                (size_t)size * sizeof(float));
     }

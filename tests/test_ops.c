@@ -114,6 +114,12 @@ static void test_gather(void **state) {
     for_shapes(check_gather, 2);
 }
 
+/* A row that is not touched yet counts as zeros, whatever stands there. */
+static void touch(double *table, uint8_t *touched, int32_t row, int32_t width) {
+    for (int32_t j = 0; !touched[row] && j < width; j++) table[row * width + j] = 0;
+    touched[row] = 1;
+}
+
 static void check_scatter(lab *bench, int32_t rows, int32_t width) {
     int32_t table_rows = lab_between(bench, 1, 12), size = table_rows * width;
     bool weighted = lab_between(bench, 0, 1), marked = lab_between(bench, 0, 2) > 0;
@@ -130,7 +136,7 @@ static void check_scatter(lab *bench, int32_t rows, int32_t width) {
                      VLP_OK);
     for (int32_t i = 0; i < rows; i++) {
         if (ids[i] < 0) continue;
-        if (marked) touched[ids[i]] = 1;
+        if (marked) touch(table, touched, ids[i], width);
         for (int32_t j = 0; j < width; j++)
             table[ids[i] * width + j] += (weighted ? weights[i] : 1) * add[i * width + j];
     }
@@ -159,7 +165,7 @@ static void check_scatter_mean(lab *bench, int32_t rows, int32_t width) {
             ids[i] = i % 2 ? -1 : table_rows - 1; /* nothing there, whatever it says */
             continue;
         }
-        if (marked) touched[ids[i]] = 1;
+        if (marked) touch(table, touched, ids[i], width);
         for (int32_t j = 0; j < width; j++)
             table[ids[i] * width + j] += weight / counts[i / most] * add[i / most * width + j];
     }
@@ -406,10 +412,11 @@ static void test_cubes(void **state) {
 
 /* ---- Sums of squares ----------------------------------------------------------------------------- */
 
-static double square_sum(lab *bench, const float *values, int64_t count) {
+static double square_sum(lab *bench, const float *values, const uint8_t *touched, int32_t rows,
+                         int32_t width) {
     const double poison = -3;
     double *out = lab_put_bytes(bench, &poison, sizeof poison);
-    bench->backend->square_sum(bench->compute, out, values, count);
+    bench->backend->square_sum(bench->compute, out, values, touched, rows, width);
     return lab_get_double(bench, out);
 }
 
@@ -418,18 +425,27 @@ static void check_squares(lab *bench, int32_t rows, int32_t width) {
     double *values = lab_random(bench, count, 1), expected = norm_of(values, count), got[2];
     float *on = lab_put(bench, values, count);
     expected *= expected;
-    for (int i = 0; i < 2; i++) got[i] = square_sum(bench, on, count);
+    for (int i = 0; i < 2; i++) got[i] = square_sum(bench, on, NULL, rows, width);
     lab_expect("square sum", &expected, got, 1, 1e-5, 0);
     assert_memory_equal(&got[0], &got[1], sizeof got[0]);
     const double bad[] = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int32_t at = i == 0 ? count - 1 : lab_between(bench, 0, count - 1);
-        double kept = values[at];
+        double kept = values[at], left = 0;
         values[at] = bad[i];
-        assert_true(!isfinite(square_sum(bench, lab_put(bench, values, count), count)));
+        float *spoiled = lab_put(bench, values, count);
+        assert_true(!isfinite(square_sum(bench, spoiled, NULL, rows, width)));
+        /* What stands in a row that is not touched does not count. */
+        uint8_t touched[400];
+        memset(touched, 1, sizeof touched);
+        touched[at / width] = 0;
+        for (int32_t j = 0; j < count; j++)
+            if (j / width != at / width) left += values[j] * values[j];
+        got[0] = square_sum(bench, spoiled, lab_put_bytes(bench, touched, sizeof touched), rows, width);
+        lab_expect("square sum of some", &left, got, 1, 1e-5, 1e-9);
         values[at] = kept;
     }
-    assert_true(square_sum(bench, on, 0) == 0);
+    assert_true(square_sum(bench, on, NULL, 0, width) == 0);
 }
 
 /* A sum that is added to, weighted. */
@@ -469,10 +485,11 @@ typedef struct trained {
 } trained;
 
 static void reference_update(trained *table, const vlp_update *update, double rate, double scale,
-                             int step, bool lazy) {
+                             int step, bool lazy, bool marked) {
     for (int32_t i = 0; i < table->rows * table->width; i++) {
-        if (lazy && !table->touched[i / table->width]) continue;
-        double grad = table->grad[i] * scale;
+        bool touched = !marked || table->touched[i / table->width];
+        if (lazy && !touched) continue;
+        double grad = touched ? table->grad[i] * scale : 0;
         if (update->kind == 0)
             reference_adam(&table->x[i], &table->moments[i], grad, rate, (double)update->beta1,
                            (double)update->beta2, (double)update->epsilon, step);
@@ -481,62 +498,130 @@ static void reference_update(trained *table, const vlp_update *update, double ra
     }
 }
 
-static void expect_update(lab *bench, const trained *table) {
+/* The copy is that of what stands in the table. */
+static void expect_rounded(lab *bench, const trained *table, const vlp_updated *updated) {
+    int32_t size = table->rows * table->width, stride = vlp_rounding_stride(&updated->rounding);
+    const double *x = lab_get(bench, table->x_on, size);
+    vlp_bf16 copy[4096];
+    assert_true(table->rows * stride <= 4096);
+    lab_get_bytes(bench, copy, updated->rounded, (size_t)(table->rows * stride) * sizeof *copy);
+    for (int32_t i = 0; i < size; i++) {
+        int32_t column = i % table->width, part = column / updated->rounding.width;
+        int32_t at = i / table->width * stride + part * updated->rounding.padded +
+                     column % updated->rounding.width;
+        assert_int_equal(copy[at], reference_rounded((float)x[i]));
+    }
+}
+
+static void expect_update(lab *bench, const trained *table, const vlp_updated *updated, bool marked) {
     int32_t size = table->rows * table->width;
-    double *zeros = lab_zeros(bench, size), *second = lab_zeros(bench, size);
+    double *second = lab_zeros(bench, size), *norms = lab_zeros(bench, table->rows);
     uint8_t touched[400], none[400] = {0};
     for (int32_t i = 0; i < size; i++) second[i] = table->moments[i].second;
+    for (int32_t i = 0; i < table->rows; i++) {
+        norms[i] = norm_of(table->x + i * table->width, table->width);
+        norms[i] = norms[i] > 1e-12 ? 1 / norms[i] : 0;
+    }
     lab_expect("updated table", table->x, lab_get(bench, table->x_on, size), size, 2e-5, 0.1);
     lab_expect("second moments", second, lab_get(bench, table->second_on, size), size, 1e-4, 1e-4);
-    lab_expect("cleared gradient", zeros, lab_get(bench, table->grad_on, size), size, 0, 0);
+    if (updated->inverse_norms && !updated->lazy)
+        lab_expect("norms", norms, lab_get(bench, updated->inverse_norms, table->rows), table->rows,
+                   1e-3, 1e-2);
+    if (updated->rounded && !updated->lazy) expect_rounded(bench, table, updated);
+    if (!marked) return;
     lab_get_bytes(bench, touched, table->touched_on, (size_t)table->rows);
     assert_memory_equal(touched, none, (size_t)table->rows);
 }
 
 /* Tells the backend a step's rates and corrections. */
-static void begin_step(lab *bench, const vlp_update *update, float rate, int step) {
+static void begin_step(lab *bench, const vlp_update *update, int group, float rate, int step) {
     vlp_step_values values = {.step = step - 1};
-    values.rates[update->group] = rate;
-    values.rates[!update->group] = 7; /* another's */
+    values.rates[group] = rate;
+    values.rates[!group] = 7; /* another's */
     values.correction1 = (float)(1 - pow((double)update->beta1, step));
     values.correction2 = (float)(1 - pow((double)update->beta2, step));
     assert_false(bench->backend->step_begin(bench->compute, NULL, &values));
 }
 
-static void run_update(lab *bench, const trained *table, const vlp_update *update, bool lazy,
-                       bool marked) {
-    bench->backend->update(bench->compute, update, table->x_on, table->grad_on,
-                           update->kind == 0 ? table->first_on : NULL, table->second_on,
-                           marked ? table->touched_on : NULL, lazy, table->rows, table->width);
+/* Two tables at a time: the second is of one number, which stays where it is. */
+static vlp_updated run_update(lab *bench, const trained *table, const vlp_update *update, int group,
+                              bool lazy, bool marked) {
+    bool parts = table->width % 2 == 0;
+    double one = 1, zero = 0;
+    vlp_updated updated[2] = {
+        {.table = 3,
+         .group = group,
+         .width = table->width,
+         .rows = table->rows,
+         .value = table->x_on,
+         .grad = table->grad_on,
+         .first = update->kind == 0 ? table->first_on : NULL,
+         .second = table->second_on,
+         .touched = marked ? table->touched_on : NULL,
+         .lazy = lazy,
+         .inverse_norms = lab_put(bench, lab_zeros(bench, table->rows), table->rows),
+         .rounding = parts ? vlp_rounding_of(2, table->width / 2) : vlp_rounding_of(1, table->width)},
+        {.table = 4, .group = group, .width = 1, .rows = 1, .value = lab_put(bench, &one, 1)}};
+    updated[1].grad = lab_put(bench, &zero, 1);
+    updated[1].first = lab_put(bench, &zero, 1);
+    updated[1].second = lab_put(bench, &zero, 1);
+    size_t cells = (size_t)(table->rows * vlp_rounding_stride(&updated[0].rounding));
+    static const vlp_bf16 zeros[4096];
+    if (bench->backend->rounds && cells <= 4096)
+        updated[0].rounded = lab_put_bytes(bench, zeros, cells * sizeof *zeros);
+    bench->backend->update(bench->compute, update, updated, 2);
+    lab_expect("the other table", &one, lab_get(bench, updated[1].value, 1), 1, 0, 0);
+    return updated[0];
+}
+
+/* A gradient that is not finite is named; where a row is not touched, what stands there does not count.
+ */
+static void expect_fault(lab *bench, trained *table, int kind, bool lazy, bool marked) {
+    int32_t size = table->rows * table->width, at = lab_between(bench, 0, size - 1);
+    for (int spoiled = 0; spoiled < 2; spoiled++) {
+        vlp_step_report report = {.scales = {1, 1}};
+        vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, lab_put_bytes(bench, &report, sizeof report)};
+        double *grad = lab_random(bench, size, 1);
+        memset(table->touched, 1, sizeof table->touched);
+        table->touched[at / table->width] = (uint8_t)spoiled;
+        grad[at] = spoiled ? INFINITY : NAN;
+        if (!spoiled && !marked) continue;
+        table->grad_on = lab_put(bench, grad, size);
+        table->touched_on = lab_put_bytes(bench, table->touched, (size_t)table->rows);
+        begin_step(bench, &update, 0, 0.05f, 9);
+        run_update(bench, table, &update, 0, lazy, marked);
+        lab_get_bytes(bench, &report, update.report, sizeof report);
+        assert_int_equal(report.fault, spoiled ? VLP_FAULT_TABLE + 3 : VLP_FAULT_NONE);
+        if (spoiled) assert_int_equal(report.fault_step, 8);
+    }
 }
 
 static void train_table(lab *bench, trained *table, int kind, bool lazy, bool marked) {
     int32_t size = table->rows * table->width;
     for (int step = 1; step <= 5; step++) {
-        vlp_update update = {kind, step % 2, 0.9f, 0.99f, 1e-3f, NULL};
+        int group = step % 2;
+        vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, NULL};
         vlp_step_report report = {.scales = {0.5f, 0.75f}};
-        double scale = step % 3 ? (double)report.scales[update.group] : 1;
+        double scale = step % 3 ? (double)report.scales[group] : 1;
         if (step % 3) update.report = lab_put_bytes(bench, &report, sizeof report);
-        begin_step(bench, &update, 0.05f, step);
+        begin_step(bench, &update, group, 0.05f, step);
         table->grad = lab_random(bench, size, 1);
-        for (int32_t i = 0; i < table->rows; i++) {
+        for (int32_t i = 0; i < table->rows; i++)
             table->touched[i] = (uint8_t)(lab_between(bench, 0, 1) && marked);
-            for (int32_t j = 0; lazy && !table->touched[i] && j < table->width; j++)
-                table->grad[i * table->width + j] = 0;
-        }
         table->grad_on = lab_put(bench, table->grad, size);
         table->touched_on = lab_put_bytes(bench, table->touched, (size_t)table->rows);
-        run_update(bench, table, &update, lazy, marked);
-        reference_update(table, &update, (double)0.05f, scale, step, lazy);
-        expect_update(bench, table);
+        vlp_updated updated = run_update(bench, table, &update, group, lazy, marked);
+        reference_update(table, &update, (double)0.05f, scale, step, lazy, marked);
+        expect_update(bench, table, &updated, marked);
     }
     /* After a fault nothing moves. */
     vlp_step_report faulty = {.scales = {1, 1}, .fault = VLP_FAULT_TABLE};
-    vlp_update update = {kind, 0, 0.9f, 0.99f, 1e-3f, lab_put_bytes(bench, &faulty, sizeof faulty)};
+    vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, lab_put_bytes(bench, &faulty, sizeof faulty)};
     double *before = lab_get(bench, table->x_on, size);
     table->grad_on = lab_put(bench, lab_random(bench, size, 1), size);
-    run_update(bench, table, &update, lazy, marked);
+    run_update(bench, table, &update, 0, lazy, marked);
     lab_expect_same_bits(bench, "after a fault", before, table->x_on, size);
+    expect_fault(bench, table, kind, lazy, marked);
 }
 
 static void check_update(lab *bench, int32_t rows, int32_t width) {

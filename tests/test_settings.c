@@ -42,13 +42,13 @@ static const vlp_settings every_member = {
     /* vertical */
     false, 4, 2, 0.7, 0.8, 0.9, true, 11,
     /* training */
-    1, 12, 13, 2, 0.01, 0.02, 0.03, 0.04, 3, 14, 0.05, 15, 0.06, 16, 17, 18, 19, 20, 21};
+    1, 12, 13, 1, 2, 0.01, 0.02, 0.03, 0.04, 3, 14, 0.05, 15, 0.06, 16, 17, 18, 19, 20, 21};
 static const char every_text[] =
     "rescal 7 3 l2 1.5 0.25 "
     "cross-entropy 9 uniform self-adversarial 0.1 0.2 0.3 0.4 paper off "
     "0.5 0.6 "
     "off 4 2 0.7 0.8 0.9 on 11 "
-    "head 12 13 adagrad 0.01 0.02 0.03 0.04 cosine 14 0.05 15 0.06 16 17 18 19 "
+    "head 12 13 bf16 adagrad 0.01 0.02 0.03 0.04 cosine 14 0.05 15 0.06 16 17 18 19 "
     "20 21";
 
 static void test_every_member(void **state) {

@@ -29,6 +29,9 @@ typedef struct vlp_plan vlp_plan;
 typedef struct vlp_pairs {
     int32_t batch, width;
     const int32_t *entities; /* (batch, width); the first of a row is the answer; -1: nothing there */
+    /* A copy of the entity table to be read in its place, NULL: none. */
+    const vlp_bf16 *rounded;
+    vlp_rounding rounding;
 } vlp_pairs;
 
 /* Where a sampler finds who is how far from whom: see vlp_shells in graph/distance.h. */
@@ -85,13 +88,30 @@ typedef struct vlp_columns {
     int32_t *answers; /* (count) the column of each query's answer */
 } vlp_columns;
 
-/* An optimizer's step over one table. Rate and corrections are those of the step (vlp_step_values). */
+/* An optimizer's step. Rate and corrections are those of the step (vlp_step_values). */
 typedef struct vlp_update {
-    int32_t kind;  /* 0 Adam, 1 Adagrad */
-    int32_t group; /* vlp_step_group: whose rate and clipping */
+    int32_t kind; /* 0 Adam, 1 Adagrad */
     float beta1, beta2, epsilon;
-    const vlp_step_report *report; /* on the backend: a step with a fault moves nothing. NULL: none */
+    /* On the backend, NULL: none. After a fault nothing moves; a gradient that is not finite is noted as
+     * one. */
+    vlp_step_report *report;
 } vlp_update;
+
+/* A table that it moves. */
+typedef struct vlp_updated {
+    int32_t table, group; /* its number, for faults; vlp_step_group: whose rate and clipping */
+    int32_t width;
+    int64_t rows;
+    float *value, *grad;
+    float *first, *second; /* moments (second alone for Adagrad) */
+    /* (rows) cleared; the gradient of a row that is not touched is zero, whatever stands there. NULL:
+     * all are. */
+    uint8_t *touched;
+    bool lazy;            /* rows that are not touched stay as they are */
+    float *inverse_norms; /* (rows) one over the norms of the new rows; NULL: not wanted */
+    vlp_bf16 *rounded;    /* a copy of the new rows; NULL: none */
+    vlp_rounding rounding;
+} vlp_updated;
 
 /* A way to join the two scores: f = vertical * f_c + horizontal * f_g. */
 typedef struct vlp_mixture {
@@ -138,10 +158,18 @@ typedef struct vlp_backend {
                                  int32_t entities, uint64_t seed);
     /* *out += weight * sum of values. */
     void (*sum)(vlp_compute *compute, double *out, const float *values, int64_t count, double weight);
-    /* *out = the sum of squares: not a finite number when one of them is none. */
-    void (*square_sum)(vlp_compute *compute, double *out, const float *values, int64_t count);
+    /* *out = the sum of squares over the rows that are touched (NULL: all): not a finite number when one
+     * of them is none. */
+    void (*square_sum)(vlp_compute *compute, double *out, const float *values, const uint8_t *touched,
+                       int64_t rows, int32_t width);
     /* Looks at the losses and squares of the report: notes the first fault, sets the scales. */
     void (*judge)(vlp_compute *compute, vlp_step_report *report, const vlp_judgement *judgement);
+
+    /* What is asked for between side_begin and side_end may be done beside what is asked for from
+     * side_end to side_join: neither reads what the other writes. */
+    void (*side_begin)(vlp_compute *compute);
+    void (*side_end)(vlp_compute *compute);
+    void (*side_join)(vlp_compute *compute);
 
     /* ---- products and rows ---- */
     /* c = alpha op(a) op(b) + beta c; op(a) is (m, k), op(b) (k, n), c (m, n). */
@@ -164,7 +192,8 @@ typedef struct vlp_backend {
     /* out (count, width): the mean of the rows ids[i * most .. + counts[i]), zeros for none. */
     void (*gather_mean)(vlp_compute *compute, float *out, const float *table, const int32_t *ids,
                         const int32_t *counts, int64_t count, int32_t most, int32_t width);
-    /* table[ids[i]] += weights[i] rows[i]; weights NULL: 1; touched[id] = 1 (NULL: not wanted). */
+    /* table[ids[i]] += weights[i] rows[i]; weights NULL: 1. A row of the table that is not touched
+     * counts as zeros, whatever stands there, and is touched then (touched NULL: all are). */
     vlp_status (*scatter_add)(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
                               const float *weights, const int32_t *ids, int64_t count,
                               int32_t rows_of_table, int32_t width);
@@ -238,11 +267,13 @@ typedef struct vlp_backend {
                              const int32_t *relations, const float *relation_table,
                              const float *entity_table, int32_t entities, int64_t count);
     /* Softmax cross-entropy. logits (count, columns), rows `stride` apart, are scaled by temperature *
-     * column_scale[j] (NULL: 1), and become the gradients of the unscaled logits; row_loss[i] =
-     * weights[i] * cross-entropy of column answers[i]. */
-    void (*softmax_loss)(vlp_compute *compute, float *logits, float *row_loss, const int32_t *answers,
-                         const float *weights, const float *column_scale, const float *column_offset,
-                         float temperature, int64_t count, int64_t columns, int64_t stride);
+     * column_scale[j] (NULL: 1), and become the gradients of the unscaled logits, or stay where
+     * `rounded`, of the same shape, is to take these; row_loss[i] = weights[i] * cross-entropy of column
+     * answers[i]. */
+    void (*softmax_loss)(vlp_compute *compute, float *logits, vlp_bf16 *rounded, float *row_loss,
+                         const int32_t *answers, const float *weights, const float *column_scale,
+                         const float *column_offset, float temperature, int64_t count, int64_t columns,
+                         int64_t stride);
     /* x = tanh(x + bias), and its backward: grad *= 1 - y^2. */
     void (*tanh_rows)(vlp_compute *compute, float *x, const float *bias, int64_t rows, int32_t width);
     void (*tanh_backward)(vlp_compute *compute, float *grad, const float *y, int64_t rows,
@@ -273,11 +304,9 @@ typedef struct vlp_backend {
                       float weight, int64_t rows, int32_t width, bool moduli);
 
     /* ---- the optimizer ---- */
-    /* One step over rows of a table; grad is cleared. Rows with touched[i] == 0 are passed over when
-     * `lazy`; touched is cleared. first, second: moments (second alone for Adagrad). */
-    void (*update)(vlp_compute *compute, const vlp_update *update, float *table, float *grad,
-                   float *first, float *second, uint8_t *touched, bool lazy, int64_t rows,
-                   int32_t width);
+    /* One step over up to VLP_MOST_TABLES tables. */
+    void (*update)(vlp_compute *compute, const vlp_update *update, const vlp_updated *tables,
+                   int32_t count);
     /* ---- ranks ---- */
     /* For every query and mixture: candidates that score above the answer, and equal to it, the filtered
      * ones (filter_offset, filtered; the answer itself is none of them) left out. above, equal: (count,

@@ -274,7 +274,7 @@ vlp_status vlp_scorer_pairs(float *horizontal, float *vertical, vlp_scorer *scor
     VLP_TRY(reserve_pairs(scorer, cells));
     VLP_TRY(model->backend->upload(model->compute, scorer->d_pairs, entities,
                                    (size_t)cells * sizeof *entities));
-    vlp_pairs pairs = {(int32_t)count, width, scorer->d_pairs};
+    vlp_pairs pairs = {.batch = (int32_t)count, .width = width, .entities = scorer->d_pairs};
     if (horizontal) VLP_TRY(score_pairs(horizontal, scorer, &model->form, scorer->q, &pairs));
     if (!vertical || !model->vertical) return VLP_OK;
     /* The cosine is a dot product with the entity's row, which is then divided by its length. */

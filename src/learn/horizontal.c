@@ -16,7 +16,8 @@ static vlp_status negative_step(vlp_trainer *trainer) {
                                    model->entities, settings->negatives, settings->seed};
     VLP_TRY(backend->sample(model->compute, chosen->pairs, chosen->heads, trainer->batch,
                             chosen->known_begin, chosen->known_end, trainer->known_list, &sampling));
-    vlp_pairs pairs = {trainer->batch, trainer->width, chosen->pairs};
+    vlp_pairs pairs = {trainer->batch, trainer->width, chosen->pairs, entities->rounded,
+                       entities->rounding};
     VLP_TRY(backend->pair_scores(model->compute, &model->form, trainer->scores, trainer->q,
                                  chosen->relations, relations->value, entities->value, model->entities,
                                  &pairs));
@@ -32,28 +33,62 @@ static vlp_status negative_step(vlp_trainer *trainer) {
                                   model->entities, &pairs);
 }
 
-/* 1-to-All cross-entropy of the dot models. Products run over the padding too (see vlp_table). */
-static vlp_status all_step(vlp_trainer *trainer) {
+/* 1-to-All cross-entropy of the dot models, a block of queries. Products run over the padding too (see
+ * vlp_table). */
+static void all_block(vlp_trainer *trainer, int64_t start, int64_t rows, bool first) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     int32_t width = model->form.query_width;
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
+    const float *q = trainer->q + start * width;
+    backend->product(model->compute, false, true, rows, stride, width, 1, q, width, entities->value,
+                     width, 0, trainer->logits, stride);
+    backend->softmax_loss(model->compute, trainer->logits, NULL, trainer->row_loss,
+                          trainer->chosen.answers + start, trainer->chosen.weights + start, NULL, NULL,
+                          1, rows, model->entities, stride);
+    backend->product(model->compute, false, false, rows, width, stride, 1, trainer->logits, stride,
+                     entities->value, width, 0, trainer->q_grad + start * width, width);
+    backend->product(model->compute, true, false, stride, width, rows, 1, trainer->logits, stride, q,
+                     width, first ? 0 : 1, entities->grad, width);
+}
+
+/* The same over rounded copies. */
+static void all_block_rounded(vlp_trainer *trainer, int64_t start, int64_t rows, bool first) {
+    vlp_model *model = trainer->model;
+    const vlp_backend *backend = model->backend;
+    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    int32_t width = model->form.query_width, padded = vlp_rounding_stride(&entities->rounding);
+    int64_t stride = vlp_trainer_stride(trainer, model->entities);
+    backend->round_rows(model->compute, trainer->rounded_q, &entities->rounding,
+                        trainer->q + start * width, width, rows);
+    backend->product_rounded(model->compute, false, true, rows, stride, padded, 1, trainer->rounded_q,
+                             padded, entities->rounded, padded, 0, trainer->logits, stride);
+    backend->softmax_loss(model->compute, trainer->logits, trainer->rounded_logits, trainer->row_loss,
+                          trainer->chosen.answers + start, trainer->chosen.weights + start, NULL, NULL,
+                          1, rows, model->entities, stride);
+    backend->product_rounded(model->compute, false, false, rows, width, stride, 1,
+                             trainer->rounded_logits, stride, entities->rounded, padded, 0,
+                             trainer->q_grad + start * width, width);
+    backend->product_rounded(model->compute, true, false, stride, width, rows, 1,
+                             trainer->rounded_logits, stride, trainer->rounded_q, padded, first ? 0 : 1,
+                             entities->grad, width);
+}
+
+static vlp_status all_step(vlp_trainer *trainer) {
+    vlp_model *model = trainer->model;
+    bool felt = trainer->settings->vertical && trainer->settings->vertical_gradient;
     for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
         int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
-        const float *q = trainer->q + start * width;
-        backend->product(model->compute, false, true, rows, stride, width, 1, q, width, entities->value,
-                         width, 0, trainer->logits, stride);
-        backend->softmax_loss(model->compute, trainer->logits, trainer->row_loss,
-                              trainer->chosen.answers + start, trainer->chosen.weights + start, NULL,
-                              NULL, 1, rows, model->entities, stride);
+        bool first = start == 0 && !felt;
+        if (trainer->rounds)
+            all_block_rounded(trainer, start, rows, first);
+        else
+            all_block(trainer, start, rows, first);
         vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, rows, 1);
-        backend->product(model->compute, false, false, rows, width, stride, 1, trainer->logits, stride,
-                         entities->value, width, 0, trainer->q_grad + start * width, width);
-        backend->product(model->compute, true, false, stride, width, rows, 1, trainer->logits, stride, q,
-                         width, 1, entities->grad, width);
     }
-    backend->fill_bytes(model->compute, entities->touched, 1, (size_t)model->entities);
+    model->backend->fill_bytes(model->compute, model->tables[VLP_TABLE_ENTITIES].touched, 1,
+                               (size_t)model->entities);
     return VLP_OK;
 }
 
@@ -67,7 +102,7 @@ static vlp_status cube_step(vlp_trainer *trainer) {
     for (int part = 0; part < 3; part++) {
         vlp_table *table = &model->tables[part == 2 ? VLP_TABLE_RELATIONS : VLP_TABLE_ENTITIES];
         /* N3 is for models whose relations are as wide as their entities. */
-        float *rows = trainer->head_rows, *grad = trainer->heads_grad;
+        float *rows = trainer->cubed, *grad = trainer->cubed_grad;
         backend->gather(model->compute, rows, table->value, ids[part], trainer->batch, table->width);
         backend->zero(model->compute, grad,
                       (size_t)trainer->batch * (size_t)table->width * sizeof *grad);
@@ -88,15 +123,13 @@ static vlp_status relation_step(vlp_trainer *trainer) {
     int32_t e = model->form.entity_width, width = model->form.relation_width, all = model->relations;
     int64_t stride = vlp_trainer_stride(trainer, all);
     size_t bytes = (size_t)trainer->batch * (size_t)e * sizeof(float);
-    backend->gather(model->compute, trainer->head_rows, entities->value, trainer->chosen.heads,
-                    trainer->batch, e);
     backend->gather(model->compute, trainer->answer_rows, entities->value, trainer->chosen.answers,
                     trainer->batch, e);
     backend->relation_query(model->compute, &model->form, trainer->v, trainer->head_rows,
                             trainer->answer_rows, trainer->batch);
     backend->product(model->compute, false, true, trainer->batch, stride, width, 1, trainer->v, width,
                      relations->value, width, 0, trainer->relation_logits, stride);
-    backend->softmax_loss(model->compute, trainer->relation_logits, trainer->row_loss,
+    backend->softmax_loss(model->compute, trainer->relation_logits, NULL, trainer->row_loss,
                           trainer->chosen.relations, trainer->chosen.weights, NULL, NULL, 1,
                           trainer->batch, all, stride);
     float weight = (float)trainer->settings->relation_prediction;

@@ -26,6 +26,7 @@ static const char *const weights[] = {"uniform", "self-adversarial", "red", NULL
 static const char *const red_forms[] = {"published", "paper", NULL};
 static const char *const optimizers[] = {"adam", "lazy-adam", "adagrad", NULL};
 static const char *const schedules[] = {"constant", "step", "linear", "cosine", NULL};
+static const char *const precisions[] = {"fp32", "bf16", NULL};
 static const char *const trained[] = {"all", "head", NULL};
 /* A whole number may have choices too: words for 0 and what follows. */
 static const char *const all_candidates[] = {"all", NULL};
@@ -96,6 +97,8 @@ static const vlp_setting table[] = {
            "what learns: all, or the vertical head alone over a base (--base)"),
     VALUE(steps, 1, 1e9, "10000", "training", "steps of the whole run"),
     VALUE(batch, 1, 1e6, "512", "training", "queries a step"),
+    CHOICE(precision, precisions, "fp32", "training",
+           "bf16: a GPU reads rounded copies in pairs and products; sums and parameters stay fp32"),
     CHOICE(optimizer, optimizers, "adam", "training",
            "lazy-adam moves only the rows a step has touched"),
     VALUE(rate, 0, 1e3, "0.001", "training", "learning rate"),

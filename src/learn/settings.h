@@ -17,6 +17,7 @@ typedef enum vlp_red_form { VLP_RED_PUBLISHED = 0, VLP_RED_PAPER } vlp_red_form;
 typedef enum vlp_optimizer_kind { VLP_ADAM = 0, VLP_LAZY_ADAM, VLP_ADAGRAD } vlp_optimizer_kind;
 typedef enum vlp_schedule { VLP_CONSTANT = 0, VLP_STEP, VLP_LINEAR, VLP_COSINE } vlp_schedule;
 
+typedef enum vlp_precision { VLP_PRECISION_FP32 = 0, VLP_PRECISION_BF16 } vlp_precision;
 typedef enum vlp_trains { VLP_TRAINS_ALL = 0, VLP_TRAINS_HEAD } vlp_trains;
 
 typedef struct vlp_settings {
@@ -50,6 +51,7 @@ typedef struct vlp_settings {
     int32_t trains; /* vlp_trains */
     int64_t steps;
     int32_t batch;
+    int32_t precision; /* vlp_precision */
     int32_t optimizer; /* vlp_optimizer_kind */
     double rate, beta1, beta2, epsilon;
     int32_t schedule; /* vlp_schedule */

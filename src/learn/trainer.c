@@ -139,7 +139,7 @@ typedef struct array {
     size_t size;
 } array;
 
-enum { MOST_ARRAYS = 40 };
+enum { MOST_ARRAYS = 48 };
 
 static int32_t batch_arrays(vlp_trainer *trainer, array *out) {
     const vlp_settings *settings = trainer->settings;
@@ -176,17 +176,26 @@ static int32_t work_arrays(vlp_trainer *trainer, array *out) {
         settings->vertical && settings->vertical_gradient ? sampled ? sampled : entities : 0;
     int64_t asked = settings->relation_prediction > 0 ? b : 0;
     int64_t columns = sampled > entities ? sampled : entities;
-    bool logits = settings->vertical || settings->loss == VLP_LOSS_CROSS_ENTROPY;
-    int64_t stride = vlp_trainer_stride(trainer, columns);
+    int64_t stride = vlp_trainer_stride(trainer, columns), cells = trainer->block * stride;
+    bool all = settings->loss == VLP_LOSS_CROSS_ENTROPY;
+    int64_t padded = vlp_rounding_stride(&trainer->model->tables[VLP_TABLE_ENTITIES].rounding);
     int64_t relations = vlp_trainer_stride(trainer, trainer->model->relations);
     const array arrays[] = {
         {&trainer->even, b, sizeof(float)},
         {&trainer->row_loss, b, sizeof(float)},
+        {&trainer->head_loss, b, sizeof(float)},
         {&trainer->head_rows, b * e, sizeof(float)},
         {&trainer->heads_grad, b * e, sizeof(float)},
         {&trainer->q, b * q, sizeof(float)},
         {&trainer->q_grad, b * q, sizeof(float)},
-        {&trainer->logits, logits ? trainer->block * stride : 0, sizeof(float)},
+        {&trainer->cubed, settings->n3 > 0 ? b * e : 0, sizeof(float)},
+        {&trainer->cubed_grad, settings->n3 > 0 ? b * e : 0, sizeof(float)},
+        {&trainer->logits, all ? cells : 0, sizeof(float)},
+        {&trainer->head_logits, settings->vertical ? cells : 0, sizeof(float)},
+        {&trainer->rounded_q, all && trainer->rounds ? b * padded : 0, sizeof(vlp_bf16)},
+        {&trainer->rounded_logits, all && trainer->rounds ? cells : 0, sizeof(vlp_bf16)},
+        {&trainer->rounded_head_logits, trainer->head_rounds ? cells : 0, sizeof(vlp_bf16)},
+        {&trainer->padded_grad, trainer->head_rounds ? b * padded : 0, sizeof(float)},
         {&trainer->inverse_norms, columns, sizeof(float)},
         {&trainer->output_grad, b * e, sizeof(float)},
         {&trainer->candidate_rows, vlp_trainer_stride(trainer, sampled) * e, sizeof(float)},
@@ -259,7 +268,12 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
     trainer->queries = 2 * dataset->splits[VLP_TRAIN].count;
     trainer->batch = settings->batch < trainer->queries ? settings->batch : (int32_t)trainer->queries;
     trainer->width = settings->negatives + 1;
-    vlp_status status = prepare_graph(trainer);
+    trainer->rounds = settings->precision == VLP_PRECISION_BF16 && model->backend->rounds;
+    /* Sampled candidates are gathered, and what they feel of L1 is projected: both in fp32. */
+    trainer->head_rounds = trainer->rounds && settings->vertical && settings->candidates == 0 &&
+                           !settings->vertical_gradient;
+    vlp_status status = trainer->rounds ? vlp_model_keep_rounded(model) : VLP_OK;
+    if (status == VLP_OK) status = prepare_graph(trainer);
     if (status == VLP_OK) status = upload_graph(trainer);
     if (status == VLP_OK) status = allocate(trainer);
     if (status != VLP_OK) {
@@ -298,63 +312,122 @@ void vlp_trainer_free(vlp_trainer *trainer) {
 
 void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t rows, double weight) {
     const vlp_model *model = trainer->model;
-    model->backend->sum(model->compute, &trainer->report->losses[group], trainer->row_loss, rows,
-                        weight);
+    const float *losses = group == VLP_GROUP_HEAD ? trainer->head_loss : trainer->row_loss;
+    model->backend->sum(model->compute, &trainer->report->losses[group], losses, rows, weight);
 }
 
-/* Sees whether the gradients of all tables are finite, and how they are to be clipped. */
-static void judge(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
-    vlp_model *model = trainer->model;
-    vlp_judgement judgement = {.clip = trainer->settings->clip};
-    for (int group = 0; group < VLP_GROUPS; group++) judgement.tables[group] = tables[group];
-    for (int id = 0; id < VLP_TABLES; id++) {
-        const vlp_table *table = &model->tables[id];
-        if (!((tables[0] | tables[1]) >> id & 1)) continue;
-        model->backend->square_sum(model->compute, &trainer->report->squares[id], table->grad,
-                                   table->rows * table->width);
-    }
-    model->backend->judge(model->compute, trainer->report, &judgement);
-}
-
-static void update_tables(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
-    const vlp_settings *settings = trainer->settings;
-    vlp_model *model = trainer->model;
-    for (int id = 0; id < VLP_TABLES; id++) {
-        vlp_table *table = &model->tables[id];
-        int group = tables[VLP_GROUP_HEAD] >> id & 1 ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
-        if (!(tables[group] >> id & 1)) continue;
-        vlp_update update = {.kind = settings->optimizer == VLP_ADAGRAD,
-                             .group = group,
-                             .beta1 = (float)settings->beta1,
-                             .beta2 = (float)settings->beta2,
-                             .epsilon = (float)settings->epsilon,
-                             .report = trainer->report};
-        bool lazy = settings->optimizer == VLP_LAZY_ADAM && id == VLP_TABLE_ENTITIES;
-        model->backend->update(model->compute, &update, table->value, table->grad, table->first,
-                               table->second, table->touched, lazy, table->rows, table->width);
-    }
-}
-
-/* All operations of a step. They are the same in every step: what differs is in the backend's memory. */
-static vlp_status make_step(vlp_trainer *trainer, bool head_only) {
-    vlp_model *model = trainer->model;
-    const vlp_backend *backend = model->backend;
-    const vlp_batch *chosen = &trainer->chosen;
-    backend->zero(model->compute, trainer->report->losses, sizeof trainer->report->losses);
-    backend->choose_batch(model->compute, &trainer->tables, chosen);
-    backend->gather(model->compute, trainer->head_rows, model->tables[VLP_TABLE_ENTITIES].value,
-                    chosen->heads, trainer->batch, model->form.entity_width);
-    backend->query(model->compute, &model->form, trainer->q, trainer->head_rows, chosen->relations,
-                   model->tables[VLP_TABLE_RELATIONS].value, trainer->batch, false);
-    /* The head first: it reads the rows that the horizontal step's N3 overwrites. */
-    if (trainer->settings->vertical) VLP_TRY(vlp_vertical_step(trainer));
-    if (!head_only) VLP_TRY(vlp_horizontal_step(trainer));
-    uint32_t tables[VLP_GROUPS] = {0, 0};
+/* The tables that a step trains, by group. */
+static void trained_tables(uint32_t tables[VLP_GROUPS], const vlp_model *model, bool head_only) {
+    for (int group = 0; group < VLP_GROUPS; group++) tables[group] = 0;
     for (int id = 0; id < VLP_TABLES; id++) {
         int group = vlp_table_of_head(id) ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
         if (model->tables[id].rows == 0 || (head_only && group == VLP_GROUP_EMBEDDINGS)) continue;
         tables[group] |= 1u << id;
     }
+}
+
+/* Sees whether the losses are finite, and how gradients are to be clipped. */
+static void judge(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
+    vlp_model *model = trainer->model;
+    vlp_judgement judgement = {.clip = trainer->settings->clip};
+    for (int group = 0; group < VLP_GROUPS; group++) judgement.tables[group] = tables[group];
+    for (int id = 0; id < VLP_TABLES && judgement.clip > 0; id++) {
+        const vlp_table *table = &model->tables[id];
+        if (!((tables[0] | tables[1]) >> id & 1)) continue;
+        model->backend->square_sum(model->compute, &trainer->report->squares[id], table->grad,
+                                   table->touched, table->rows, table->width);
+    }
+    model->backend->judge(model->compute, trainer->report, &judgement);
+}
+
+/* Whether the norms of all entities are used, and so are to follow their updates. */
+static bool needs_norms(const vlp_trainer *trainer) {
+    return trainer->settings->vertical && trainer->settings->candidates == 0;
+}
+
+static void update_tables(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
+    const vlp_settings *settings = trainer->settings;
+    vlp_model *model = trainer->model;
+    vlp_update update = {.kind = settings->optimizer == VLP_ADAGRAD,
+                         .beta1 = (float)settings->beta1,
+                         .beta2 = (float)settings->beta2,
+                         .epsilon = (float)settings->epsilon,
+                         .report = trainer->report};
+    vlp_updated updated[VLP_TABLES];
+    int32_t count = 0;
+    for (int id = 0; id < VLP_TABLES; id++) {
+        const vlp_table *table = &model->tables[id];
+        int group = tables[VLP_GROUP_HEAD] >> id & 1 ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
+        bool entities = id == VLP_TABLE_ENTITIES;
+        if (!(tables[group] >> id & 1)) continue;
+        updated[count++] = (vlp_updated){
+            .table = id,
+            .group = group,
+            .width = table->width,
+            .rows = table->rows,
+            .value = table->value,
+            .grad = table->grad,
+            .first = table->first,
+            .second = table->second,
+            .touched = table->touched,
+            .lazy = entities && settings->optimizer == VLP_LAZY_ADAM,
+            .inverse_norms = entities && needs_norms(trainer) ? trainer->inverse_norms : NULL,
+            .rounded = table->rounded,
+            .rounding = table->rounding};
+    }
+    model->backend->update(model->compute, &update, updated, count);
+}
+
+/* Copies and norms of tables that were changed by others than updates. */
+static void refresh(vlp_trainer *trainer) {
+    vlp_model *model = trainer->model;
+    const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    if (trainer->fresh) return;
+    if (trainer->rounds) vlp_model_round(model);
+    if (needs_norms(trainer))
+        model->backend->inverse_norms(model->compute, trainer->inverse_norms, entities->value,
+                                      entities->rows, entities->width);
+    trainer->fresh = true;
+}
+
+/* Gradients that are added to by more than one start from zero. */
+static void clear_gradients(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
+    vlp_model *model = trainer->model;
+    const vlp_backend *backend = model->backend;
+    bool felt = trainer->settings->vertical && trainer->settings->vertical_gradient;
+    for (int id = 0; id < VLP_TABLES; id++) {
+        vlp_table *table = &model->tables[id];
+        if (!((tables[0] | tables[1]) >> id & 1)) continue;
+        if (id == VLP_TABLE_ENTITIES && !felt) continue; /* rows are set when they are touched */
+        backend->zero(model->compute, table->grad,
+                      (size_t)table->rows * (size_t)table->width * sizeof *table->grad);
+        if (id == VLP_TABLE_ENTITIES)
+            backend->fill_bytes(model->compute, table->touched, 1, (size_t)table->rows);
+    }
+}
+
+/* All operations of a step. They are the same in every step: what differs is in the backend's memory.
+ * The two losses do not touch the same memory, unless embeddings feel both. */
+static vlp_status make_step(vlp_trainer *trainer, bool head_only) {
+    vlp_model *model = trainer->model;
+    const vlp_backend *backend = model->backend;
+    const vlp_batch *chosen = &trainer->chosen;
+    bool vertical = trainer->settings->vertical;
+    bool beside = vertical && !trainer->settings->vertical_gradient && !head_only;
+    uint32_t tables[VLP_GROUPS];
+    trained_tables(tables, model, head_only);
+    backend->zero(model->compute, trainer->report->losses, sizeof trainer->report->losses);
+    clear_gradients(trainer, tables);
+    backend->choose_batch(model->compute, &trainer->tables, chosen);
+    backend->gather(model->compute, trainer->head_rows, model->tables[VLP_TABLE_ENTITIES].value,
+                    chosen->heads, trainer->batch, model->form.entity_width);
+    backend->query(model->compute, &model->form, trainer->q, trainer->head_rows, chosen->relations,
+                   model->tables[VLP_TABLE_RELATIONS].value, trainer->batch, false);
+    if (beside) backend->side_begin(model->compute);
+    if (vertical) VLP_TRY(vlp_vertical_step(trainer));
+    if (beside) backend->side_end(model->compute);
+    if (!head_only) VLP_TRY(vlp_horizontal_step(trainer));
+    if (beside) backend->side_join(model->compute);
     judge(trainer, tables);
     update_tables(trainer, tables);
     return VLP_OK;
@@ -372,6 +445,7 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
         .correction1 = (float)(1 - pow(settings->beta1, (double)step + 1)),
         .correction2 = (float)(1 - pow(settings->beta2, (double)step + 1)),
     };
+    refresh(trainer);
     vlp_plan *plan = trainer->plans[head_only];
     if (!backend->step_begin(model->compute, plan, &values)) {
         vlp_status status = make_step(trainer, head_only);

@@ -32,11 +32,12 @@ struct vlp_trainer {
     /* On the backend. */
     vlp_step_report *report;
     vlp_batch chosen;
-    vlp_columns columns; /* of a sampled softmax */
-    float *even, *row_loss;
+    vlp_columns columns;                        /* of a sampled softmax */
+    float *even, *row_loss, *head_loss;         /* (batch) */
     float *head_rows, *heads_grad, *q, *q_grad; /* (batch, d) */
+    float *cubed, *cubed_grad;                  /* (batch, d) rows of N3 */
     float *scores;                              /* (batch, width) */
-    float *logits;                              /* (block, columns), rows `stride` apart */
+    float *logits, *head_logits;                /* (block, columns), rows `stride` apart */
     float *inverse_norms;                       /* (columns) */
     float *output_grad;                         /* (batch, d_e) */
     float *candidate_rows;                      /* of a sampled softmax */
@@ -45,6 +46,12 @@ struct vlp_trainer {
     /* Where the relation is predicted too. */
     float *answer_rows, *answers_grad, *v, *v_grad, *relation_logits;
     int32_t block; /* rows of logits at a time */
+    /* Where a step reads rounded copies (precision = bf16). */
+    bool rounds, head_rounds;
+    bool fresh;                                     /* the copies and norms are those of the tables */
+    vlp_bf16 *rounded_q;                            /* (batch, d_q) */
+    vlp_bf16 *rounded_logits, *rounded_head_logits; /* gradients of logits */
+    float *padded_grad; /* (batch, row of a rounded copy): output_grad with zeros in between */
     vlp_head_work head;
 };
 
@@ -54,7 +61,9 @@ static inline int64_t vlp_trainer_stride(const vlp_trainer *trainer, int64_t col
     return (columns + unit - 1) / unit * unit;
 }
 
-/* Adds the first rows of row_loss, times a weight, to a loss of the report. */
+/* Adds the first rows of row_loss, or of head_loss for the head, times a weight, to a loss of the
+ * report.
+ */
 void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t rows, double weight);
 
 /* The two losses of a step, each adding to the gradients of what it trains. */

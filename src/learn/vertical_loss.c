@@ -30,8 +30,9 @@ static vlp_status open_candidates(candidate_set *set, vlp_trainer *trainer) {
         set->rows = trainer->candidate_rows;
         set->offsets = trainer->columns.offsets;
         set->answers = trainer->columns.answers;
+        /* Those of all entities follow their updates. */
+        backend->inverse_norms(model->compute, trainer->inverse_norms, set->rows, set->count, e);
     }
-    backend->inverse_norms(model->compute, trainer->inverse_norms, set->rows, set->count, e);
     return VLP_OK;
 }
 
@@ -54,35 +55,72 @@ static vlp_status pass_to_candidates(vlp_trainer *trainer, const candidate_set *
                                 NULL, trainer->columns.ids, set->count, model->entities, e);
 }
 
-vlp_status vlp_vertical_step(vlp_trainer *trainer) {
+/* Logits of a block of queries, their loss, and the gradient of the head's output. */
+static void logits_block(vlp_trainer *trainer, const candidate_set *set, int64_t start, int64_t rows) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
+    int32_t e = model->form.entity_width;
+    int64_t stride = vlp_trainer_stride(trainer, set->count);
+    const float *output = trainer->head.output + start * e;
+    backend->product(model->compute, false, true, rows, stride, e, 1, output, e, set->rows, e, 0,
+                     trainer->head_logits, stride);
+    backend->softmax_loss(model->compute, trainer->head_logits, NULL, trainer->head_loss,
+                          set->answers + start, trainer->even + start, set->inverse_norms, set->offsets,
+                          (float)trainer->settings->temperature, rows, set->count, stride);
+    backend->product(model->compute, false, false, rows, e, stride, 1, trainer->head_logits, stride,
+                     set->rows, e, 0, trainer->output_grad + start * e, e);
+    if (trainer->settings->vertical_gradient)
+        backend->product(model->compute, true, false, stride, e, rows, 1, trainer->head_logits, stride,
+                         output, e, start > 0, trainer->candidate_grad, e);
+}
+
+/* The same over rounded copies; the gradient has zeros in between, as they have. */
+static void logits_block_rounded(vlp_trainer *trainer, const candidate_set *set, int64_t start,
+                                 int64_t rows) {
+    vlp_model *model = trainer->model;
+    const vlp_backend *backend = model->backend;
+    const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    int32_t padded = vlp_rounding_stride(&entities->rounding);
+    int64_t stride = vlp_trainer_stride(trainer, set->count);
+    backend->product_rounded(model->compute, false, true, rows, stride, padded, 1,
+                             trainer->head.rounded_output + start * padded, padded, entities->rounded,
+                             padded, 0, trainer->head_logits, stride);
+    backend->softmax_loss(model->compute, trainer->head_logits, trainer->rounded_head_logits,
+                          trainer->head_loss, set->answers + start, trainer->even + start,
+                          set->inverse_norms, set->offsets, (float)trainer->settings->temperature, rows,
+                          set->count, stride);
+    backend->product_rounded(model->compute, false, false, rows, padded, stride, 1,
+                             trainer->rounded_head_logits, stride, entities->rounded, padded, 0,
+                             trainer->padded_grad + start * padded, padded);
+}
+
+vlp_status vlp_vertical_step(vlp_trainer *trainer) {
+    vlp_model *model = trainer->model;
     const vlp_batch *chosen = &trainer->chosen;
     bool shared = trainer->settings->vertical_gradient;
-    int32_t e = model->form.entity_width;
     vlp_reference_batch references = {chosen->reference_heads, chosen->reference_answers,
                                       chosen->reference_counts, trainer->settings->references};
     vlp_head_forward(model, &trainer->head, trainer->head_rows, chosen->relations, trainer->q,
                      &references, trainer->batch);
     candidate_set set;
     VLP_TRY(open_candidates(&set, trainer));
-    int64_t stride = vlp_trainer_stride(trainer, set.count);
+    if (trainer->head_rounds)
+        model->backend->round_rows(model->compute, trainer->head.rounded_output,
+                                   &model->tables[VLP_TABLE_ENTITIES].rounding, trainer->head.output,
+                                   model->form.entity_width, trainer->batch);
     for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
         int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
-        const float *output = trainer->head.output + start * e;
-        backend->product(model->compute, false, true, rows, stride, e, 1, output, e, set.rows, e, 0,
-                         trainer->logits, stride);
-        backend->softmax_loss(model->compute, trainer->logits, trainer->row_loss, set.answers + start,
-                              trainer->even + start, set.inverse_norms, set.offsets,
-                              (float)trainer->settings->temperature, rows, set.count, stride);
+        if (trainer->head_rounds)
+            logits_block_rounded(trainer, &set, start, rows);
+        else
+            logits_block(trainer, &set, start, rows);
         vlp_trainer_add_loss(trainer, VLP_GROUP_HEAD, rows, 1);
-        backend->product(model->compute, false, false, rows, e, stride, 1, trainer->logits, stride,
-                         set.rows, e, 0, trainer->output_grad + start * e, e);
-        if (shared)
-            backend->product(model->compute, true, false, stride, e, rows, 1, trainer->logits, stride,
-                             output, e, start > 0, trainer->candidate_grad, e);
     }
     if (shared) VLP_TRY(pass_to_candidates(trainer, &set));
+    if (trainer->head_rounds)
+        model->backend->strip_rows(model->compute, trainer->output_grad,
+                                   &model->tables[VLP_TABLE_ENTITIES].rounding, trainer->padded_grad,
+                                   trainer->batch);
     vlp_head_sources sources = {chosen->heads, chosen->relations, trainer->vertical_q_grad};
     return vlp_head_backward(model, &trainer->head, trainer->output_grad, &references, trainer->batch,
                              shared ? &sources : NULL);

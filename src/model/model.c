@@ -71,7 +71,7 @@ static vlp_status allocate_table(const vlp_model *model, vlp_table *table, bool 
         *parts[i] = model->backend->allocate(model->compute, count * sizeof(float));
         if (!*parts[i]) return vlp_fail_memory(table->name);
     }
-    if (training) {
+    if (training && table == &model->tables[VLP_TABLE_ENTITIES]) {
         table->touched = model->backend->allocate(model->compute, (size_t)table->rows);
         if (!table->touched) return vlp_fail_memory(table->name);
     }

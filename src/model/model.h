@@ -27,7 +27,8 @@ typedef struct vlp_table {
                      products over all rows may run over them, which some backends do far faster */
     /* for training, NULL otherwise */
     float *grad, *first, *second;
-    uint8_t *touched; /* (rows) */
+    uint8_t *touched; /* (rows) which of `grad` hold something: see scatter_add. Of entities alone: the
+                         gradients of the others are whole in every step */
     /* Where training reads the table rounded, NULL otherwise: rows as in `value`, kept by updates. */
     vlp_bf16 *rounded;
     vlp_rounding rounding;
@@ -85,6 +86,7 @@ typedef struct vlp_head_work {
     float *joined_grad;               /* (batch, d_e + d_q) */
     float *spare, *spare_rows;        /* (batch, d_q), (batch, d_e) */
     float *zeros;                     /* (batch, d_e) */
+    vlp_bf16 *rounded_output;         /* (batch, row of the entities' copy), where there is one */
 } vlp_head_work;
 vlp_status vlp_head_work_new(vlp_head_work *work, const vlp_model *model, int32_t batch);
 void vlp_head_work_free(vlp_head_work *work, const vlp_model *model);

@@ -24,9 +24,14 @@ vlp_status vlp_head_work_new(vlp_head_work *work, const vlp_model *model, int32_
     work->spare = allocate(model, b * q);
     work->spare_rows = allocate(model, b * e);
     work->zeros = allocate(model, b * e);
-    if (!work->mean_heads || !work->mean_answers || !work->k || !work->s || !work->joined ||
-        !work->output || !work->norms || !work->activated || !work->joined_grad || !work->spare ||
-        !work->spare_rows || !work->zeros) {
+    const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    if (entities->rounded)
+        work->rounded_output = model->backend->allocate(
+            model->compute,
+            (size_t)(b * vlp_rounding_stride(&entities->rounding)) * sizeof *work->rounded_output);
+    if ((entities->rounded && !work->rounded_output) || !work->mean_heads || !work->mean_answers ||
+        !work->k || !work->s || !work->joined || !work->output || !work->norms || !work->activated ||
+        !work->joined_grad || !work->spare || !work->spare_rows || !work->zeros) {
         vlp_head_work_free(work, model);
         return vlp_fail_memory("the vertical head");
     }
@@ -39,6 +44,7 @@ void vlp_head_work_free(vlp_head_work *work, const vlp_model *model) {
                       work->joined_grad, work->spare,        work->spare_rows, work->zeros};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i]) model->backend->release(model->compute, parts[i]);
+    if (work->rounded_output) model->backend->release(model->compute, work->rounded_output);
     *work = (vlp_head_work){0};
 }
 

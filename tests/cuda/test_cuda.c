@@ -124,7 +124,7 @@ static void check_pairs(both *b, const pair_shape *shape) {
     for (int i = 0; i < 2; i++) {
         lab *bench = side(b, i);
         touched[i] = lab_put_bytes(bench, lab_ids(bench, entities, 0, 0), (size_t)entities);
-        vlp_pairs pairs = {batch, shape->width, members.on[i]};
+        vlp_pairs pairs = {.batch = batch, .width = shape->width, .entities = members.on[i]};
         assert_int_equal(bench->backend->pair_scores(bench->compute, &form, scores.on[i], q.on[i],
                                                      ids_on.on[i], r.on[i], e.on[i], entities, &pairs),
                          VLP_OK);
@@ -197,7 +197,7 @@ static void test_softmax(void **state) {
         floats weights = random_floats(&b, rows, 1), scale = random_floats(&b, columns, 1);
         ids answers = random_ids(&b, rows, 0, (int32_t)columns - 1);
         for (int s = 0; s < 2; s++)
-            side(&b, s)->backend->softmax_loss(side(&b, s)->compute, logits.on[s], loss.on[s],
+            side(&b, s)->backend->softmax_loss(side(&b, s)->compute, logits.on[s], NULL, loss.on[s],
                                                answers.on[s], weights.on[s], scale.on[s], NULL, 10, rows,
                                                columns, stride);
         expect_close(&b, "softmax", loss, rows, 1e-5);

@@ -2,6 +2,8 @@
 #ifndef VLP_COMPUTE_CPU_CPU_H
 #define VLP_COMPUTE_CPU_CPU_H
 
+#include <string.h>
+
 #include <cblas.h>
 
 #include "base/simd.h"
@@ -48,6 +50,13 @@ float *cpu_scratch(vlp_compute *compute, int64_t count);
 vlp_status cpu_blas_open(vlp_compute *compute);
 void cpu_blas_close(vlp_compute *compute);
 
+/* Makes zeros of a row of a gradient that holds nothing yet, and marks it. */
+static inline void cpu_touch(float *row, uint8_t *touched, int64_t index, int32_t width) {
+    if (!touched || touched[index]) return;
+    memset(row, 0, (size_t)width * sizeof *row);
+    touched[index] = 1;
+}
+
 /* The operations, one file a group. */
 void cpu_product(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const float *, int64_t,
                  const float *, int64_t, float, float *, int64_t);
@@ -76,8 +85,8 @@ vlp_status cpu_sample(vlp_compute *, int32_t *, const int32_t *, int32_t, const 
                       const int64_t *, const int32_t *, const vlp_sample_options *);
 vlp_status cpu_all_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
                           const float *, const float *, int32_t, int64_t);
-void cpu_softmax_loss(vlp_compute *, float *, float *, const int32_t *, const float *, const float *,
-                      const float *, float, int64_t, int64_t, int64_t);
+void cpu_softmax_loss(vlp_compute *, float *, vlp_bf16 *, float *, const int32_t *, const float *,
+                      const float *, const float *, float, int64_t, int64_t, int64_t);
 void cpu_tanh_rows(vlp_compute *, float *, const float *, int64_t, int32_t);
 void cpu_tanh_backward(vlp_compute *, float *, const float *, int64_t, int32_t);
 void cpu_normalize(vlp_compute *, float *, float *, int64_t, int32_t);
@@ -98,8 +107,7 @@ void cpu_relation_query_backward(vlp_compute *, const vlp_form *, float *, float
 void cpu_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
 void cpu_copy_columns(vlp_compute *, float *, int64_t, const float *, int64_t, int64_t, int32_t);
 void cpu_cube_loss(vlp_compute *, float *, double *, const float *, float, int64_t, int32_t, bool);
-void cpu_update(vlp_compute *, const vlp_update *, float *, float *, float *, float *, uint8_t *, bool,
-                int64_t, int32_t);
+void cpu_update(vlp_compute *, const vlp_update *, const vlp_updated *, int32_t);
 vlp_plan *cpu_plan_new(vlp_compute *);
 void cpu_plan_free(vlp_compute *, vlp_plan *);
 bool cpu_step_begin(vlp_compute *, vlp_plan *, const vlp_step_values *);
@@ -108,7 +116,8 @@ void cpu_choose_batch(vlp_compute *, const vlp_query_tables *, const vlp_batch *
 vlp_status cpu_choose_columns(vlp_compute *, int32_t *, const vlp_columns *, const int32_t *, int32_t,
                               int32_t, int32_t, uint64_t);
 void cpu_sum(vlp_compute *, double *, const float *, int64_t, double);
-void cpu_square_sum(vlp_compute *, double *, const float *, int64_t);
+void cpu_side(vlp_compute *);
+void cpu_square_sum(vlp_compute *, double *, const float *, const uint8_t *, int64_t, int32_t);
 void cpu_judge(vlp_compute *, vlp_step_report *, const vlp_judgement *);
 vlp_status cpu_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
                     const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t,

@@ -75,9 +75,11 @@ VLP_CLONES static float softmax_row(float *x, int32_t answer, float weight, cons
     return weight * (logf(total) - gold);
 }
 
-void cpu_softmax_loss(vlp_compute *compute, float *logits, float *row_loss, const int32_t *answers,
-                      const float *weights, const float *column_scale, const float *column_offset,
-                      float temperature, int64_t count, int64_t columns, int64_t stride) {
+void cpu_softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *rounded, float *row_loss,
+                      const int32_t *answers, const float *weights, const float *column_scale,
+                      const float *column_offset, float temperature, int64_t count, int64_t columns,
+                      int64_t stride) {
+    (void)rounded; /* never asked for */
 #pragma omp parallel for num_threads(compute->threads) schedule(static)
     for (int64_t i = 0; i < count; i++)
         row_loss[i] = softmax_row(logits + i * stride, answers[i], weights[i], column_scale,

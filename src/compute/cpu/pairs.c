@@ -184,6 +184,7 @@ vlp_status cpu_pair_backward(vlp_compute *compute, const vlp_form *form, float *
         share_of(segments, thread, threads, &first, &end);
         for (int64_t s = first; s < end; s++) {
             int64_t row = (int64_t)segments->row[s] * form->entity_width;
+            cpu_touch(entity_grad + row, touched, segments->row[s], form->entity_width);
             for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
                 int32_t pair = segments->order[i];
                 int64_t query = (int64_t)(pair / pairs->width) * form->query_width;
@@ -191,7 +192,6 @@ vlp_status cpu_pair_backward(vlp_compute *compute, const vlp_form *form, float *
                     similarity_backward(form, mine + query, entity_grad + row, scores_grad[pair],
                                         q + query, entity_table + row);
             }
-            if (touched) touched[segments->row[s]] = 1;
         }
 #pragma omp barrier
 #pragma omp for schedule(static)

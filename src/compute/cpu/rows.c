@@ -49,11 +49,11 @@ vlp_status cpu_scatter_add(vlp_compute *compute, float *table, uint8_t *touched,
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (count * width > 16384)
     for (int64_t s = 0; s < segments->segments; s++) {
         float *to = table + (int64_t)segments->row[s] * width;
+        cpu_touch(to, touched, segments->row[s], width);
         for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
             int32_t item = segments->order[i];
             add_row(to, rows + (int64_t)item * width, weights ? weights[item] : 1.0f, width);
         }
-        if (touched) touched[segments->row[s]] = 1;
     }
     return VLP_OK;
 }
@@ -73,11 +73,11 @@ vlp_status cpu_scatter_mean(vlp_compute *compute, float *table, uint8_t *touched
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (items * width > 16384)
     for (int64_t s = 0; s < segments->segments; s++) {
         float *to = table + (int64_t)segments->row[s] * width;
+        cpu_touch(to, touched, segments->row[s], width);
         for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
             int64_t row = segments->order[i] / most;
             add_row(to, rows + row * width, weight / (float)counts[row], width);
         }
-        if (touched) touched[segments->row[s]] = 1;
     }
     return VLP_OK;
 }
@@ -113,18 +113,19 @@ VLP_CLONES static double square_chunk(const float *values, int64_t count) {
     return sum;
 }
 
-void cpu_square_sum(vlp_compute *compute, double *out, const float *values, int64_t count) {
-    enum { CHUNK = 4096 };
-    int64_t chunks = (count + CHUNK - 1) / CHUNK;
-    double *parts = vlp_alloc((size_t)chunks, sizeof *parts), sum = 0;
+void cpu_square_sum(vlp_compute *compute, double *out, const float *values, const uint8_t *touched,
+                    int64_t rows, int32_t width) {
+    enum { CHUNK = 64 }; /* rows */
+    int64_t chunks = (rows + CHUNK - 1) / CHUNK;
+    double *parts = vlp_alloc_zero((size_t)chunks, sizeof *parts), sum = 0;
     if (!parts) {
         *out = NAN;
         return;
     }
-#pragma omp parallel for num_threads(compute->threads) schedule(static) if (chunks > 16)
+#pragma omp parallel for num_threads(compute->threads) schedule(static) if (rows * width > 65536)
     for (int64_t c = 0; c < chunks; c++)
-        parts[c] =
-            square_chunk(values + c * CHUNK, count - c * CHUNK < CHUNK ? count - c * CHUNK : CHUNK);
+        for (int64_t i = c * CHUNK; i < rows && i < (c + 1) * CHUNK; i++)
+            if (!touched || touched[i]) parts[c] += square_chunk(values + i * width, width);
     /* In their order, whichever thread made them. */
     for (int64_t c = 0; c < chunks; c++) sum += parts[c];
     vlp_free(parts);

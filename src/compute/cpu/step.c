@@ -120,3 +120,8 @@ vlp_status cpu_choose_columns(vlp_compute *compute, int32_t *out, const vlp_colu
     *out = used;
     return VLP_OK;
 }
+
+/* Threads share one operation after the other. */
+void cpu_side(vlp_compute *compute) {
+    (void)compute;
+}

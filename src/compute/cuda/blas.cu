@@ -8,9 +8,10 @@
 
 #include "compute/cuda/cuda.h"
 
+/* One of each for every stream. */
 struct cuda_blas {
-    cublasHandle_t handle;
-    void *workspace;
+    cublasHandle_t handles[2];
+    void *workspaces[2];
 };
 
 /* What is used of the library. C++ has overloads of the products for older callers: these are the plain
@@ -68,23 +69,33 @@ vlp_status cuda_blas_open(vlp_compute *compute) {
     cuda_blas *blas = static_cast<cuda_blas *>(calloc(1, sizeof *blas));
     if (!blas) return cuda_fail(VLP_ERROR_MEMORY, "out of memory for the CUDA backend");
     compute->blas = blas;
-    if (cudaMalloc(&blas->workspace, WORKSPACE_BYTES) != cudaSuccess) {
-        cudaGetLastError();
-        return cuda_fail(VLP_ERROR_MEMORY, "the GPU's memory is full; use --device cpu");
+    for (int i = 0; i < 2; i++) {
+        if (cudaMalloc(&blas->workspaces[i], WORKSPACE_BYTES) != cudaSuccess) {
+            cudaGetLastError();
+            return cuda_fail(VLP_ERROR_MEMORY, "the GPU's memory is full; use --device cpu");
+        }
+        cublasHandle_t *handle = &blas->handles[i];
+        if (library.create(handle) != CUBLAS_STATUS_SUCCESS ||
+            library.set_stream(*handle, compute->streams[i]) != CUBLAS_STATUS_SUCCESS ||
+            library.set_workspace(*handle, blas->workspaces[i], WORKSPACE_BYTES) !=
+                CUBLAS_STATUS_SUCCESS)
+            return cuda_fail(VLP_ERROR_IO, "cuBLAS does not start on this GPU; use --device cpu");
     }
-    if (library.create(&blas->handle) != CUBLAS_STATUS_SUCCESS ||
-        library.set_stream(blas->handle, compute->stream) != CUBLAS_STATUS_SUCCESS ||
-        library.set_workspace(blas->handle, blas->workspace, WORKSPACE_BYTES) != CUBLAS_STATUS_SUCCESS)
-        return cuda_fail(VLP_ERROR_IO, "cuBLAS does not start on this GPU; use --device cpu");
     return VLP_OK;
 }
 
 void cuda_blas_close(vlp_compute *compute) {
     if (!compute->blas) return;
-    if (compute->blas->handle) library.destroy(compute->blas->handle);
-    cudaFree(compute->blas->workspace);
+    for (int i = 0; i < 2; i++) {
+        if (compute->blas->handles[i]) library.destroy(compute->blas->handles[i]);
+        cudaFree(compute->blas->workspaces[i]);
+    }
     free(compute->blas);
     compute->blas = nullptr;
+}
+
+static cublasHandle_t handle_of(const vlp_compute *compute) {
+    return compute->blas->handles[compute->aside];
 }
 
 /* Steps round the factors to TF32; scores that are ranked do not. */
@@ -102,7 +113,7 @@ void cuda_product(vlp_compute *compute, bool transpose_a, bool transpose_b, int6
                   float beta, float *c, int64_t ldc) {
     if (m == 0 || n == 0) return;
     note(compute,
-         library.product(compute->blas->handle, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+         library.product(handle_of(compute), transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                          transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
                          static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_32F,
                          static_cast<int>(ldb), a, CUDA_R_32F, static_cast<int>(lda), &beta, c,
@@ -114,7 +125,7 @@ void cuda_product_rounded(vlp_compute *compute, bool transpose_a, bool transpose
                           int64_t ldb, float beta, float *c, int64_t ldc) {
     if (m == 0 || n == 0) return;
     note(compute,
-         library.product(compute->blas->handle, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+         library.product(handle_of(compute), transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                          transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
                          static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_16BF,
                          static_cast<int>(ldb), a, CUDA_R_16BF, static_cast<int>(lda), &beta, c,
@@ -126,7 +137,7 @@ void cuda_products(vlp_compute *compute, bool transpose_a, bool transpose_b, int
                    int64_t ldb, int64_t stride_b, float beta, float *c, int64_t ldc, int64_t stride_c,
                    int64_t batch) {
     if (m == 0 || n == 0 || batch == 0) return;
-    note(compute, library.products(compute->blas->handle, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+    note(compute, library.products(handle_of(compute), transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                                    transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
                                    static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_32F,
                                    static_cast<int>(ldb), stride_b, a, CUDA_R_32F, static_cast<int>(lda),

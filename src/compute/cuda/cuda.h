@@ -1,6 +1,7 @@
 /* The CUDA backend's inside: its state, its memory, and what its files give each other.
  *
- * All work goes into one stream, in the order it is asked for. A call that fails is noted down once and
+ * All work goes into one stream, in the order it is asked for, but for what is asked for aside: that
+ * goes into a second one, with working memory of its own. A call that fails is noted down once and
  * reported by the next operation that returns a status. Working memory grows when an operation needs
  * more; plans that were recorded over the old memory are then recorded anew (`generation`). */
 #ifndef VLP_COMPUTE_CUDA_CUDA_H
@@ -24,6 +25,8 @@ enum cuda_slot {
     SLOT_PAIR_PARTS,
     SLOT_PAIR_WEIGHTS,
     SLOT_PAIR_SCALES,
+    SLOT_PAIR_QUERIES,
+    SLOT_HOLDS,
     SLOT_SUMS,
     SLOT_MEAN_IDS,
     SLOT_COLUMNS,
@@ -54,11 +57,14 @@ enum { RING = 32 };
 typedef struct cuda_blas cuda_blas;
 
 struct vlp_compute {
-    cudaStream_t stream;
+    cudaStream_t stream;     /* where work goes now */
+    cudaStream_t streams[2]; /* the main one, and the one aside */
+    int aside;               /* which of them `stream` is */
+    cudaEvent_t forked, joined;
     int multiprocessors;
     size_t shared_limit; /* bytes of shared memory a block can ask for */
     cuda_blas *blas;
-    cuda_buffer slots[SLOTS];
+    cuda_buffer slots[2][SLOTS]; /* of each stream */
     uint64_t generation;
     bool failed;
     char message[256];
@@ -82,6 +88,8 @@ vlp_status cuda_fail(vlp_status status, const char *format, ...) VLP_PRINTF(2, 3
 bool cuda_note(vlp_compute *compute, cudaError_t error, const char *what);
 /* The status of everything so far. */
 vlp_status cuda_status(vlp_compute *compute);
+/* Waits for all work. */
+void cuda_wait(vlp_compute *compute);
 /* At least so many bytes of working memory, contents undefined; NULL when there are not, noted down. */
 void *cuda_scratch(vlp_compute *compute, cuda_slot slot, size_t bytes);
 template <class T> static T *scratch(vlp_compute *compute, cuda_slot slot, int64_t count) {
@@ -144,7 +152,7 @@ void cuda_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t)
 void cuda_copy_columns(vlp_compute *, float *, int64_t, const float *, int64_t, int64_t, int32_t);
 void cuda_cube_loss(vlp_compute *, float *, double *, const float *, float, int64_t, int32_t, bool);
 void cuda_sum(vlp_compute *, double *, const float *, int64_t, double);
-void cuda_square_sum(vlp_compute *, double *, const float *, int64_t);
+void cuda_square_sum(vlp_compute *, double *, const float *, const uint8_t *, int64_t, int32_t);
 void cuda_query(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,
                 int64_t, bool);
 vlp_status cuda_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
@@ -173,12 +181,11 @@ vlp_status cuda_all_scores(vlp_compute *, const vlp_form *, float *, const float
                            const float *, const float *, int32_t, int64_t);
 void cuda_negative_loss(vlp_compute *, const vlp_weight_form *, float *, float *, const float *, int32_t,
                         int32_t);
-void cuda_softmax_loss(vlp_compute *, float *, float *, const int32_t *, const float *, const float *,
-                       const float *, float, int64_t, int64_t, int64_t);
+void cuda_softmax_loss(vlp_compute *, float *, vlp_bf16 *, float *, const int32_t *, const float *,
+                       const float *, const float *, float, int64_t, int64_t, int64_t);
 vlp_status cuda_sample(vlp_compute *, int32_t *, const int32_t *, int32_t, const int64_t *,
                        const int64_t *, const int32_t *, const vlp_sample_options *);
-void cuda_update(vlp_compute *, const vlp_update *, float *, float *, float *, float *, uint8_t *, bool,
-                 int64_t, int32_t);
+void cuda_update(vlp_compute *, const vlp_update *, const vlp_updated *, int32_t);
 vlp_status cuda_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
                      const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t,
                      int32_t, int64_t);
@@ -189,6 +196,9 @@ vlp_status cuda_step_end(vlp_compute *, vlp_plan *);
 void cuda_choose_batch(vlp_compute *, const vlp_query_tables *, const vlp_batch *);
 vlp_status cuda_choose_columns(vlp_compute *, int32_t *, const vlp_columns *, const int32_t *, int32_t,
                                int32_t, int32_t, uint64_t);
+void cuda_side_begin(vlp_compute *);
+void cuda_side_end(vlp_compute *);
+void cuda_side_join(vlp_compute *);
 void cuda_judge(vlp_compute *, vlp_step_report *, const vlp_judgement *);
 
 #endif

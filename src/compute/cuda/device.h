@@ -91,17 +91,40 @@ __device__ inline void load4(float out[4], const float *from, int left, bool ali
     for (int i = 0; i < 4; i++) out[i] = i < left ? from[i] : 0.0f;
 }
 
-/* to[i] += values[i] for the `left` that are there. */
-__device__ inline void add4(float *to, const float values[4], int left, bool aligned) {
+/* to[i] = values[i], or += where `add`, for the `left` that are there. */
+__device__ inline void put4(float *to, const float values[4], int left, bool aligned, bool add) {
     if (aligned && left >= 4) {
-        float4 four = *reinterpret_cast<const float4 *>(to);
-        four.x += values[0], four.y += values[1], four.z += values[2], four.w += values[3];
+        float4 four = {values[0], values[1], values[2], values[3]};
+        if (add) {
+            float4 before = *reinterpret_cast<const float4 *>(to);
+            four.x += before.x, four.y += before.y, four.z += before.z, four.w += before.w;
+        }
         *reinterpret_cast<float4 *>(to) = four;
         return;
     }
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        if (i < left) to[i] += values[i];
+        if (i < left) to[i] = add ? to[i] + values[i] : values[i];
+}
+
+/* ---- Norms of rows ------------------------------------------------------------------------------- */
+
+/* A block a row. The norms of a table are made anew when it was loaded and along with every update:
+ * both add the same numbers in the same order, rounded the same. */
+enum { NORM_THREADS = 256 };
+
+__device__ inline void add_square(float &sum, float x) {
+    sum = __fmaf_rn(x, x, sum);
+}
+
+/* Four in a row for a thread at a time where widths allow. */
+__device__ inline bool in_quads(int32_t width) {
+    return width % 4 == 0;
+}
+
+__device__ inline float inverse_norm(float sum, float *shared) {
+    float norm = sqrtf(block_sum(sum, shared));
+    return norm > VLP_TINY_DISTANCE ? 1.0f / norm : 0.0f;
 }
 
 /* ---- bf16 ---------------------------------------------------------------------------------------- */

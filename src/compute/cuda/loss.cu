@@ -3,7 +3,7 @@
 
 /* ---- Sampled negatives --------------------------------------------------------------------------- */
 
-enum { NEGATIVE_THREADS = 256, SOFTMAX_THREADS = 512 };
+enum { NEGATIVE_THREADS = 256, SOFTMAX_THREADS = 1024 };
 
 /* The paper's L2 for one query: -log s(c) - sum p1 log s(-n), halved, times the query's weight. The
  * weights p1 are constants: no gradient passes through them. */
@@ -44,70 +44,122 @@ void cuda_negative_loss(vlp_compute *compute, const vlp_weight_form *form, float
 
 /* ---- Softmax ------------------------------------------------------------------------------------- */
 
-/* A sum of exponentials, the largest exponent taken out. */
+/* Below every logit that is a number. */
+constexpr float LOWEST = -3e38f;
+
+/* Rounded step by step: joined with what is done to it next, a logit would differ from itself. */
+__device__ static float logit_of(float x, float temperature, float scale, float offset) {
+    return __fadd_rn(__fmul_rn(x, __fmul_rn(temperature, scale)), offset);
+}
+
+/* A sum of exponentials of a thread, the largest exponent taken out. */
 typedef struct exponentials {
     float most, sum;
 } exponentials;
 
 /* A logit of -inf is nobody; one that is no number makes the sum none. */
-__device__ static exponentials with(exponentials e, float x) {
-    if (x > e.most) return {x, e.sum * expf(e.most - x) + 1.0f};
-    if (x != -INFINITY) e.sum += expf(x - e.most);
-    return e;
+__device__ static void add_logits(exponentials &e, const float x[4]) {
+    float most = fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
+    if (most > e.most) {
+        e.sum *= expf(e.most - most);
+        e.most = most;
+    }
+    e.sum += (expf(x[0] - e.most) + expf(x[1] - e.most)) + (expf(x[2] - e.most) + expf(x[3] - e.most));
 }
 
-__device__ static exponentials joined(exponentials a, exponentials b) {
-    float most = fmaxf(a.most, b.most);
-    if (most == -INFINITY) return {most, a.sum + b.sum};
-    return {most, a.sum * expf(a.most - most) + b.sum * expf(b.most - most)};
-}
+/* What a row is made of. */
+typedef struct softmax_row {
+    float *logits;
+    vlp_bf16 *rounded; /* NULL: the gradients replace the logits */
+    const float *scale, *offset;
+    float temperature;
+    int64_t columns;
+    bool aligned;
 
-__device__ static exponentials block_joined(exponentials e) {
-    __shared__ exponentials shared[32];
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    for (int offset = 16; offset > 0; offset /= 2)
-        e = joined(
-            e, {__shfl_xor_sync(ALL_LANES, e.most, offset), __shfl_xor_sync(ALL_LANES, e.sum, offset)});
-    if (lane == 0) shared[warp] = e;
-    __syncthreads();
-    e = shared[0];
-    for (int w = 1; w < SOFTMAX_THREADS / 32; w++) e = joined(e, shared[w]);
-    return e;
-}
+    /* Four numbers of an array over the columns; a constant where there is none. */
+    __device__ void four(float out[4], const float *from, float constant, int64_t j) const {
+        int64_t left = columns - j;
+        if (from) {
+            load4(out, from + j, left < 4 ? static_cast<int>(left) : 4, aligned);
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; i++) out[i] = constant;
+        }
+    }
 
-/* Rounded step by step: joined with what is done to it next, a logit would differ from itself. */
-__device__ static float logit_of(const float *row, const float *scale, const float *offset,
-                                 float temperature, int64_t j) {
-    float x = __fmul_rn(row[j], scale ? __fmul_rn(temperature, scale[j]) : temperature);
-    return offset ? __fadd_rn(x, offset[j]) : x;
-}
+    /* The logits of columns j .. j + 3, -inf beyond the end, and their scales. */
+    __device__ void load(float x[4], float s[4], int64_t j) const {
+        float o[4];
+        four(x, logits, 0, j);
+        four(s, scale, 1, j);
+        four(o, offset, 0, j);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            x[i] = j + i < columns ? logit_of(x[i], temperature, s[i], o[i]) : -INFINITY;
+    }
+
+    __device__ void store(const float x[4], int64_t j) const {
+        int64_t left = columns - j;
+        if (aligned && left >= 4 && rounded) {
+            *reinterpret_cast<uint2 *>(rounded + j) = {rounded_pair(x[0], x[1]),
+                                                       rounded_pair(x[2], x[3])};
+        } else if (aligned && left >= 4) {
+            *reinterpret_cast<float4 *>(logits + j) = {x[0], x[1], x[2], x[3]};
+        } else {
+            for (int i = 0; i < 4 && i < left; i++) {
+                if (rounded)
+                    rounded[j + i] = ::rounded(x[i]);
+                else
+                    logits[j + i] = x[i];
+            }
+        }
+    }
+} softmax_row;
 
 __global__ static void __launch_bounds__(SOFTMAX_THREADS)
-    softmax_rows(float *logits, float *row_loss, const int32_t *answers, const float *weights,
-                 const float *scale, const float *offset, float temperature, int64_t columns,
+    softmax_rows(softmax_row row, float *row_loss, const int32_t *answers, const float *weights,
                  int64_t stride) {
+    __shared__ float shared[32];
     int64_t i = blockIdx.x, answer = answers[i];
-    float *row = logits + i * stride, weight = weights[i];
-    exponentials e = {-INFINITY, 0};
-#pragma unroll 4
-    for (int64_t j = threadIdx.x; j < columns; j += SOFTMAX_THREADS)
-        e = with(e, logit_of(row, scale, offset, temperature, j));
-    float gold = logit_of(row, scale, offset, temperature, answer);
-    e = block_joined(e); /* and everybody has read the answer's logit */
-    float full = weight * temperature, share = full / e.sum;
-#pragma unroll 4
-    for (int64_t j = threadIdx.x; j < columns; j += SOFTMAX_THREADS) {
-        float x = __fmul_rn(expf(logit_of(row, scale, offset, temperature, j) - e.most), share);
-        if (j == answer) x -= full; /* not joined with a product: a sure answer has no gradient at all */
-        row[j] = scale ? x * scale[j] : x;
+    float weight = weights[i], x[4], s[4];
+    row.logits += i * stride;
+    if (row.rounded) row.rounded += i * stride;
+    exponentials e = {LOWEST, 0};
+#pragma unroll 2
+    for (int64_t j = 4 * threadIdx.x; j < row.columns; j += 4 * SOFTMAX_THREADS) {
+        row.load(x, s, j);
+        add_logits(e, x);
     }
-    if (threadIdx.x == 0) row_loss[i] = weight * (logf(e.sum) - (gold - e.most));
+    float gold = logit_of(row.logits[answer], row.temperature, row.scale ? row.scale[answer] : 1.0f,
+                          row.offset ? row.offset[answer] : 0.0f);
+    float most = block_max(e.most, shared); /* and everybody has read the answer's logit */
+    float sum = block_sum(e.sum * expf(e.most - most), shared);
+    float full = weight * row.temperature, share = full / sum;
+#pragma unroll 2
+    for (int64_t j = 4 * threadIdx.x; j < row.columns; j += 4 * SOFTMAX_THREADS) {
+        row.load(x, s, j);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            x[k] = __fmul_rn(expf(x[k] - most), share);
+            /* Not joined with a product: a sure answer has no gradient at all. */
+            if (j + k == answer) x[k] -= full;
+            x[k] *= s[k];
+        }
+        row.store(x, j);
+    }
+    if (threadIdx.x == 0) row_loss[i] = weight * (logf(sum) - (gold - most));
 }
 
-void cuda_softmax_loss(vlp_compute *compute, float *logits, float *row_loss, const int32_t *answers,
-                       const float *weights, const float *column_scale, const float *column_offset,
-                       float temperature, int64_t count, int64_t columns, int64_t stride) {
+void cuda_softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *rounded, float *row_loss,
+                       const int32_t *answers, const float *weights, const float *column_scale,
+                       const float *column_offset, float temperature, int64_t count, int64_t columns,
+                       int64_t stride) {
     if (count == 0) return;
-    LAUNCH(compute, softmax_rows, static_cast<unsigned>(count), SOFTMAX_THREADS, 0, logits, row_loss,
-           answers, weights, column_scale, column_offset, temperature, columns, stride);
+    uintptr_t places = reinterpret_cast<uintptr_t>(logits) | reinterpret_cast<uintptr_t>(rounded) |
+                       reinterpret_cast<uintptr_t>(column_scale) |
+                       reinterpret_cast<uintptr_t>(column_offset);
+    bool aligned = stride % 4 == 0 && places % sizeof(float4) == 0;
+    softmax_row row = {logits, rounded, column_scale, column_offset, temperature, columns, aligned};
+    LAUNCH(compute, softmax_rows, static_cast<unsigned>(count), SOFTMAX_THREADS, 0, row, row_loss,
+           answers, weights, stride);
 }

@@ -35,6 +35,11 @@ vlp_status cuda_status(vlp_compute *compute) {
 
 /* ---- Memory -------------------------------------------------------------------------------------- */
 
+void cuda_wait(vlp_compute *compute) {
+    for (cudaStream_t stream : compute->streams)
+        cuda_note(compute, cudaStreamSynchronize(stream), "the end of the work");
+}
+
 static void *cuda_allocate(vlp_compute *compute, size_t bytes) {
     void *memory = nullptr;
     if (bytes == 0) bytes = 1;
@@ -49,7 +54,7 @@ static void *cuda_allocate(vlp_compute *compute, size_t bytes) {
 static void cuda_release(vlp_compute *compute, void *memory) {
     if (!memory) return;
     compute->pairs_of = nullptr; /* another array may come to stand there */
-    cuda_note(compute, cudaStreamSynchronize(compute->stream), "the end of the work");
+    cuda_wait(compute);
     cuda_note(compute, cudaFree(memory), "giving memory back");
 }
 
@@ -97,11 +102,11 @@ static bool cuda_memory(vlp_compute *compute, int64_t *unused, int64_t *total) {
 }
 
 void *cuda_scratch(vlp_compute *compute, cuda_slot slot, size_t bytes) {
-    cuda_buffer *buffer = &compute->slots[slot];
+    cuda_buffer *buffer = &compute->slots[compute->aside][slot];
     if (bytes == 0) bytes = 1;
     if (bytes <= buffer->bytes) return buffer->memory;
     /* Nothing in it has to be kept, but work under way may still read it. */
-    cuda_note(compute, cudaStreamSynchronize(compute->stream), "the end of the work");
+    cuda_wait(compute);
     cudaFree(buffer->memory);
     buffer->memory = nullptr;
     buffer->bytes = 0;
@@ -143,15 +148,19 @@ static vlp_status cuda_probe(void) {
 
 static void cuda_close(vlp_compute *compute) {
     if (!compute) return;
-    if (compute->stream) cudaStreamSynchronize(compute->stream);
+    for (cudaStream_t stream : compute->streams)
+        if (stream) cudaStreamSynchronize(stream);
     cuda_blas_close(compute);
-    for (int i = 0; i < SLOTS; i++) cudaFree(compute->slots[i].memory);
+    for (int i = 0; i < 2 * SLOTS; i++) cudaFree(compute->slots[i / SLOTS][i % SLOTS].memory);
     for (int i = 0; i < RING; i++)
         if (compute->events[i]) cudaEventDestroy(compute->events[i]);
     if (compute->ring) cudaFreeHost(compute->ring);
     cudaFree(compute->values);
     cudaFree(compute->flag);
-    if (compute->stream) cudaStreamDestroy(compute->stream);
+    if (compute->forked) cudaEventDestroy(compute->forked);
+    if (compute->joined) cudaEventDestroy(compute->joined);
+    for (cudaStream_t stream : compute->streams)
+        if (stream) cudaStreamDestroy(stream);
     free(compute);
 }
 
@@ -164,8 +173,17 @@ static void open_parts(vlp_compute *compute) {
     cuda_note(compute, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
               "asking the device");
     compute->shared_limit = static_cast<size_t>(limit);
-    cuda_note(compute, cudaStreamCreateWithFlags(&compute->stream, cudaStreamNonBlocking),
-              "making a stream");
+    /* What goes aside is many small kernels: they come between the blocks of large ones. */
+    int low = 0, high = 0;
+    cuda_note(compute, cudaDeviceGetStreamPriorityRange(&low, &high), "asking the device");
+    for (int i = 0; i < 2; i++)
+        cuda_note(compute,
+                  cudaStreamCreateWithPriority(&compute->streams[i], cudaStreamNonBlocking,
+                                               i == 0 ? low : high),
+                  "making a stream");
+    compute->stream = compute->streams[0];
+    for (cudaEvent_t *event : {&compute->forked, &compute->joined})
+        cuda_note(compute, cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
     cuda_note(compute, cudaMalloc(&compute->values, sizeof(vlp_step_values)), "taking memory");
     cuda_note(compute, cudaMalloc(&compute->flag, sizeof(int)), "taking memory");
     cuda_note(compute, cudaMallocHost(&compute->ring, RING * sizeof(vlp_step_values)),
@@ -230,6 +248,9 @@ static void fill_step_operations(vlp_backend *table) {
     table->sum = cuda_sum;
     table->square_sum = cuda_square_sum;
     table->judge = cuda_judge;
+    table->side_begin = cuda_side_begin;
+    table->side_end = cuda_side_end;
+    table->side_join = cuda_side_join;
     table->sample = cuda_sample;
     table->update = cuda_update;
     table->rank = cuda_rank;

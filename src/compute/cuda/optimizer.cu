@@ -1,109 +1,150 @@
-/* One fused pass: read gradient and moments, write moments and parameters, clear the gradient. Rate,
- * corrections, clipping and faults are read on the device. */
+/* One fused pass over all tables, a block a row: read gradient and moments, write moments and
+ * parameters, their rounded copy and the row's norm. Rate, corrections, clipping and faults are read on
+ * the device. */
 #include "compute/cuda/device.h"
+
+enum { UPDATE_THREADS = NORM_THREADS };
+
+/* The tables, one after the other: the rows of table i are first[i] .. first[i + 1] of all. */
+typedef struct update_list {
+    vlp_updated tables[VLP_MOST_TABLES];
+    int64_t first[VLP_MOST_TABLES + 1];
+} update_list;
 
 typedef struct row_update {
     int32_t kind;
-    float rate, beta1, beta2, epsilon, correction1, correction2, scale;
+    float beta1, beta2, epsilon, scale;
+    float rate, step, root; /* step, root: Adam's, corrected */
 } row_update;
 
-/* The numbers of the step; false: there was a fault, and nothing is to move. */
-__device__ static bool open_update(row_update *out, const vlp_update &update,
-                                   const vlp_step_values *values) {
-    if (update.report && update.report->fault != VLP_FAULT_NONE) return false;
-    out->kind = update.kind;
-    out->rate = values->rates[update.group];
-    out->beta1 = update.beta1;
-    out->beta2 = update.beta2;
-    out->epsilon = update.epsilon;
-    out->correction1 = values->correction1;
-    out->correction2 = values->correction2;
-    out->scale = update.report ? update.report->scales[update.group] : 1.0f;
-    return true;
+__device__ static row_update open_update(const vlp_update &update, const vlp_updated &table,
+                                         const vlp_step_values *values) {
+    float rate = values->rates[table.group];
+    return {update.kind,
+            update.beta1,
+            update.beta2,
+            update.epsilon,
+            update.report ? update.report->scales[table.group] : 1.0f,
+            rate,
+            rate / values->correction1,
+            1.0f / sqrtf(values->correction2)};
 }
 
-__device__ static void adam(const row_update &u, float step, float root, float &x, float &g, float &m,
-                            float &v) {
+__device__ static void update_one(const row_update &u, float &x, float g, float &m, float &v) {
     float grad = g * u.scale;
-    m = u.beta1 * m + (1.0f - u.beta1) * grad;
-    v = u.beta2 * v + (1.0f - u.beta2) * grad * grad;
-    x -= step * m / (sqrtf(v) * root + u.epsilon);
-    g = 0;
-}
-
-__device__ static void adagrad(const row_update &u, float &x, float &g, float &v) {
-    float grad = g * u.scale;
-    v += grad * grad;
-    x -= u.rate * grad / (sqrtf(v) + u.epsilon);
-    g = 0;
-}
-
-__device__ static void update_one(const row_update &u, float step, float root, float *x, float *g,
-                                  float *m, float *v, int64_t i) {
-    if (u.kind == 0)
-        adam(u, step, root, x[i], g[i], m[i], v[i]);
-    else
-        adagrad(u, x[i], g[i], v[i]);
-}
-
-/* All rows, four numbers a thread; arrays begin where cudaMalloc has them begin. */
-__global__ static void update_all(vlp_update update, const vlp_step_values *values, float *x, float *g,
-                                  float *m, float *v, int64_t count) {
-    row_update u;
-    if (!open_update(&u, update, values)) return;
-    float step = u.rate / u.correction1, root = 1.0f / sqrtf(u.correction2);
-    int64_t quad = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, i = 4 * quad;
-    if (i + 4 > count) {
-        for (; i < count; i++) update_one(u, step, root, x, g, m, v, i);
-        return;
-    }
-    float4 *x4 = reinterpret_cast<float4 *>(x) + quad, *g4 = reinterpret_cast<float4 *>(g) + quad;
-    float4 *v4 = reinterpret_cast<float4 *>(v) + quad;
-    float4 xs = *x4, gs = *g4, vs = *v4;
     if (u.kind == 0) {
-        float4 *m4 = reinterpret_cast<float4 *>(m) + quad;
-        float4 ms = *m4;
-        adam(u, step, root, xs.x, gs.x, ms.x, vs.x);
-        adam(u, step, root, xs.y, gs.y, ms.y, vs.y);
-        adam(u, step, root, xs.z, gs.z, ms.z, vs.z);
-        adam(u, step, root, xs.w, gs.w, ms.w, vs.w);
-        *m4 = ms;
+        m = u.beta1 * m + (1.0f - u.beta1) * grad;
+        v = u.beta2 * v + (1.0f - u.beta2) * grad * grad;
+        x -= u.step * m / (sqrtf(v) * u.root + u.epsilon);
     } else {
-        adagrad(u, xs.x, gs.x, vs.x);
-        adagrad(u, xs.y, gs.y, vs.y);
-        adagrad(u, xs.z, gs.z, vs.z);
-        adagrad(u, xs.w, gs.w, vs.w);
+        v += grad * grad;
+        x -= u.rate * grad / (sqrtf(v) + u.epsilon);
     }
-    *x4 = xs;
-    *g4 = gs;
-    *v4 = vs;
 }
 
-/* Only the rows that were touched: a block each. */
-__global__ static void update_touched(vlp_update update, const vlp_step_values *values, float *x,
-                                      float *g, float *m, float *v, uint8_t *touched, int32_t width) {
-    row_update u;
-    int64_t row = blockIdx.x;
-    if (!touched[row] || !open_update(&u, update, values)) return;
-    float step = u.rate / u.correction1, root = 1.0f / sqrtf(u.correction2);
-    for (int32_t j = threadIdx.x; j < width; j += blockDim.x)
-        update_one(u, step, root, x, g, m, v, row * width + j);
-    __syncthreads(); /* everybody has seen the mark */
-    if (threadIdx.x == 0) touched[row] = 0;
-}
+/* What a thread has seen of its row. */
+typedef struct row_sums {
+    float square; /* of the new values */
+    float finite; /* zero times the gradient: zero, where that is finite */
+} row_sums;
 
-void cuda_update(vlp_compute *compute, const vlp_update *update, float *table, float *grad, float *first,
-                 float *second, uint8_t *touched, bool lazy, int64_t rows, int32_t width) {
-    int64_t count = rows * width;
-    if (count == 0) return;
-    if (lazy) {
-        LAUNCH(compute, update_touched, static_cast<unsigned>(rows), 128, 0, *update, compute->values,
-               table, grad, first, second, touched, width);
+__device__ static void copy_quad(vlp_bf16 *copy, const vlp_rounding &rounding, float4 x, int32_t j) {
+    if (rounding.width % 4 == 0) {
+        *reinterpret_cast<uint2 *>(copy + rounded_place(rounding, j)) = {rounded_pair(x.x, x.y),
+                                                                         rounded_pair(x.z, x.w)};
         return;
     }
-    LAUNCH(compute, update_all, cuda_blocks(count, 4 * 256), 256, 0, *update, compute->values, table,
-           grad, first, second, count);
-    if (touched)
-        cuda_note(compute, cudaMemsetAsync(touched, 0, static_cast<size_t>(rows), compute->stream),
-                  "clearing marks");
+    const float four[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+    for (int i = 0; i < 4; i++) copy[rounded_place(rounding, j + i)] = rounded(four[i]);
+}
+
+/* Four numbers at a time. */
+__device__ static row_sums update_quads(const row_update &u, const vlp_updated &table, int64_t row,
+                                        bool touched) {
+    row_sums sums = {0, 0};
+    int64_t at = row * table.width;
+    vlp_bf16 *copy =
+        table.rounded ? table.rounded + row * vlp_rounding_stride(&table.rounding) : nullptr;
+    for (int32_t j = 4 * threadIdx.x; j < table.width; j += 4 * UPDATE_THREADS) {
+        float4 *x4 = reinterpret_cast<float4 *>(table.value + at + j);
+        float4 *v4 = reinterpret_cast<float4 *>(table.second + at + j);
+        float4 *m4 = u.kind == 0 ? reinterpret_cast<float4 *>(table.first + at + j) : v4;
+        float4 x = *x4, v = *v4, m = *m4, g = {0, 0, 0, 0};
+        if (touched) g = *reinterpret_cast<const float4 *>(table.grad + at + j);
+        update_one(u, x.x, g.x, m.x, v.x);
+        update_one(u, x.y, g.y, m.y, v.y);
+        update_one(u, x.z, g.z, m.z, v.z);
+        update_one(u, x.w, g.w, m.w, v.w);
+        *x4 = x;
+        *v4 = v;
+        if (u.kind == 0) *m4 = m;
+        if (copy) copy_quad(copy, table.rounding, x, j);
+        add_square(sums.square, x.x);
+        add_square(sums.square, x.y);
+        add_square(sums.square, x.z);
+        add_square(sums.square, x.w);
+        sums.finite += 0.0f * g.x + 0.0f * g.y + 0.0f * g.z + 0.0f * g.w;
+    }
+    return sums;
+}
+
+__device__ static row_sums update_singles(const row_update &u, const vlp_updated &table, int64_t row,
+                                          bool touched) {
+    row_sums sums = {0, 0};
+    int64_t at = row * table.width;
+    vlp_bf16 *copy =
+        table.rounded ? table.rounded + row * vlp_rounding_stride(&table.rounding) : nullptr;
+    for (int32_t j = threadIdx.x; j < table.width; j += UPDATE_THREADS) {
+        float x = table.value[at + j], v = table.second[at + j], g = touched ? table.grad[at + j] : 0.0f;
+        float m = u.kind == 0 ? table.first[at + j] : 0.0f;
+        update_one(u, x, g, m, v);
+        table.value[at + j] = x;
+        table.second[at + j] = v;
+        if (u.kind == 0) table.first[at + j] = m;
+        if (copy) copy[rounded_place(table.rounding, j)] = rounded(x);
+        add_square(sums.square, x);
+        sums.finite += 0.0f * g;
+    }
+    return sums;
+}
+
+__device__ static void note_fault(vlp_step_report *report, int32_t table, int64_t step) {
+    if (report && atomicCAS(&report->fault, VLP_FAULT_NONE, VLP_FAULT_TABLE + table) == VLP_FAULT_NONE)
+        report->fault_step = step;
+}
+
+__global__ static void __launch_bounds__(UPDATE_THREADS)
+    update_rows(vlp_update update, const __grid_constant__ update_list list,
+                const vlp_step_values *values) {
+    __shared__ float shared[32];
+    int i = 0;
+    while (static_cast<int64_t>(blockIdx.x) >= list.first[i + 1]) i++;
+    const vlp_updated &table = list.tables[i];
+    int64_t row = blockIdx.x - list.first[i];
+    bool touched = !table.touched || table.touched[row];
+    bool fault = update.report && update.report->fault != VLP_FAULT_NONE;
+    /* One answer for all, whoever notes a fault meanwhile; and everybody has seen the mark. */
+    if (__syncthreads_or(fault) || (table.lazy && !touched)) return;
+    row_update u = open_update(update, table, values);
+    row_sums sums = in_quads(table.width) ? update_quads(u, table, row, touched)
+                                          : update_singles(u, table, row, touched);
+    if (sums.finite != 0) note_fault(update.report, table.table, values->step);
+    if (table.inverse_norms) {
+        float inverse = inverse_norm(sums.square, shared);
+        if (threadIdx.x == 0) table.inverse_norms[row] = inverse;
+    }
+    if (table.touched && threadIdx.x == 0) table.touched[row] = 0;
+}
+
+void cuda_update(vlp_compute *compute, const vlp_update *update, const vlp_updated *tables,
+                 int32_t count) {
+    update_list list = {};
+    for (int32_t i = 0; i < count; i++) {
+        list.tables[i] = tables[i];
+        list.first[i + 1] = list.first[i] + tables[i].rows;
+    }
+    if (list.first[count] == 0) return;
+    LAUNCH(compute, update_rows, static_cast<unsigned>(list.first[count]), UPDATE_THREADS, 0, *update,
+           list, compute->values);
 }

@@ -9,6 +9,7 @@
  *
  * A unit is a number, or a complex number where the similarity is a modulus. */
 #include "compute/cuda/device.h"
+#include "compute/cuda/pairs.h"
 
 /* ---- Similarities -------------------------------------------------------------------------------- */
 
@@ -53,22 +54,6 @@ __device__ inline void unit_backward(float &g_re, float &g_im, float w, float q_
 
 /* ---- Pairs in the order of their entities -------------------------------------------------------- */
 
-/* Sorted pairs, for kernels. */
-typedef struct sorted_pairs {
-    const uint32_t *keys, *order; /* (total) entity, pair */
-    const int32_t *query;         /* (total) */
-    const int32_t *begin;         /* (entities + 1) */
-    int32_t total, entities;
-} sorted_pairs;
-
-/* What is cut how. */
-typedef struct slicing {
-    int32_t units; /* of a row */
-    int32_t half;  /* floats from a real part to its imaginary one; 0 for real numbers */
-    int32_t slices;
-    bool aligned; /* rows can be read four floats at a time */
-} slicing;
-
 __global__ static void index_pairs(int32_t *query, int32_t *begin, const uint32_t *keys,
                                    const uint32_t *order, int32_t total, int32_t width,
                                    int32_t entities) {
@@ -82,15 +67,19 @@ __global__ static void index_pairs(int32_t *query, int32_t *begin, const uint32_
         begin[row] = static_cast<int32_t>(at);
 }
 
+/* Whether these are the pairs that were sorted last. */
+static bool is_sorted(const vlp_compute *compute, const vlp_pairs *pairs, int32_t entities) {
+    return compute->pairs_of == pairs->entities && compute->pairs_batch == pairs->batch &&
+           compute->pairs_width == pairs->width && compute->pairs_rows == entities;
+}
+
 static bool sort_pairs(vlp_compute *compute, sorted_pairs *out, const vlp_pairs *pairs, int32_t entities,
                        bool again) {
     int64_t total = static_cast<int64_t>(pairs->batch) * pairs->width;
-    bool same = compute->pairs_of == pairs->entities && compute->pairs_batch == pairs->batch &&
-                compute->pairs_width == pairs->width && compute->pairs_rows == entities;
     int32_t *query = scratch<int32_t>(compute, SLOT_PAIR_QUERY, total);
     int32_t *begin = scratch<int32_t>(compute, SLOT_PAIR_BEGIN, static_cast<int64_t>(entities) + 1);
     if (!query || !begin) return false;
-    if (again || !same) {
+    if (again) {
         cuda_segments sorted;
         compute->pairs_of = nullptr;
         if (!cuda_sort(compute, &sorted, pairs->entities, total, entities, SLOT_PAIR_KEYS,
@@ -103,8 +92,8 @@ static bool sort_pairs(vlp_compute *compute, sorted_pairs *out, const vlp_pairs 
         compute->pairs_width = pairs->width;
         compute->pairs_rows = entities;
     }
-    *out = {static_cast<const uint32_t *>(compute->slots[SLOT_PAIR_KEYS].memory),
-            static_cast<const uint32_t *>(compute->slots[SLOT_PAIR_ORDER].memory),
+    *out = {scratch<uint32_t>(compute, SLOT_PAIR_KEYS, total),
+            scratch<uint32_t>(compute, SLOT_PAIR_ORDER, total),
             query,
             begin,
             static_cast<int32_t>(total),
@@ -172,7 +161,7 @@ __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
 /* The entities' gradients: weights (total) in sorted order. */
 template <int SIMILARITY, int LANES>
 __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
-    walk_gradients(float *entity_grad, uint8_t *touched, const float *weights, const float *q,
+    walk_gradients(float *entity_grad, const uint8_t *touched, const float *weights, const float *q,
                    const float *table, sorted_pairs pairs, slicing cut, int32_t query_width,
                    int32_t entity_width) {
     walk<SIMILARITY, LANES> at(cut);
@@ -203,24 +192,24 @@ __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
             g_re[u] += __shfl_xor_sync(ALL_LANES, g_re[u], offset);
             if (is_complex<SIMILARITY>) g_im[u] += __shfl_xor_sync(ALL_LANES, g_im[u], offset);
         }
-    if (at.group == 0) {
-        add4(entity_grad + place + at.first, g_re, at.left, cut.aligned);
-        if (is_complex<SIMILARITY>)
-            add4(entity_grad + place + cut.half + at.first, g_im, at.left, cut.aligned);
-    }
-    if (touched && at.lane == 0 && blockIdx.y == 0) touched[at.row] = 1;
+    if (at.group > 0) return;
+    bool holds = !touched || touched[at.row];
+    put4(entity_grad + place + at.first, g_re, at.left, cut.aligned, holds);
+    if (is_complex<SIMILARITY>)
+        put4(entity_grad + place + cut.half + at.first, g_im, at.left, cut.aligned, holds);
 }
 
 /* ---- Query by query ------------------------------------------------------------------------------ */
 
 enum { QUERY_THREADS = 256, QUERY_LANES = 8, QUERY_CHUNK = 1024 };
 
-/* Grid: (queries, slices). weights (batch, width): for L2 over the distance already. */
+/* Grid: (queries, slices). weights (batch, width): for L2 over the distance already. Marks the entities
+ * as touched, after everybody has asked whether they were. */
 template <int SIMILARITY>
 __global__ static void __launch_bounds__(QUERY_THREADS)
-    query_gradients(float *q_grad, const float *weights, const float *q, const float *table,
-                    const int32_t *entities, slicing cut, int32_t width, int32_t query_width,
-                    int32_t entity_width) {
+    query_gradients(float *q_grad, uint8_t *touched, const float *weights, const float *q,
+                    const float *table, const int32_t *entities, slicing cut, int32_t width,
+                    int32_t query_width, int32_t entity_width) {
     constexpr int UNITS = 4 * QUERY_LANES, GROUPS = QUERY_THREADS / QUERY_LANES;
     __shared__ int32_t ids[QUERY_CHUNK];
     __shared__ float shares[QUERY_CHUNK];
@@ -238,6 +227,7 @@ __global__ static void __launch_bounds__(QUERY_THREADS)
         for (int32_t i = threadIdx.x; i < count; i += QUERY_THREADS) {
             ids[i] = entities[query * width + base + i];
             shares[i] = weights[query * width + base + i];
+            if (touched && blockIdx.y == 0 && ids[i] >= 0) touched[ids[i]] = 1;
         }
         __syncthreads();
 #pragma unroll 2
@@ -310,15 +300,6 @@ __global__ static void sort_weights(float *sorted, float *scales, const float *s
 
 /* ---- Launching ----------------------------------------------------------------------------------- */
 
-typedef struct pair_work {
-    const vlp_form *form;
-    const float *q, *table;
-    sorted_pairs pairs;
-    slicing cut;
-    int32_t lanes; /* of a pair */
-    dim3 grid;
-} pair_work;
-
 /* As wide as a warp where rows are long: fewer visits to an entity; as narrow as rows are. */
 static void plan_slices(pair_work *work) {
     const vlp_form *form = work->form;
@@ -340,16 +321,18 @@ static void launch_scores(vlp_compute *compute, const pair_work *work, float *pa
 }
 
 template <int SIMILARITY, int LANES>
-static void launch_gradients(vlp_compute *compute, const pair_work *work, float *entity_grad,
-                             uint8_t *touched, const float *weights) {
-    LAUNCH(compute, (walk_gradients<SIMILARITY, LANES>), work->grid, WALK_THREADS, 0, entity_grad,
-           touched, weights, work->q, work->table, work->pairs, work->cut, work->form->query_width,
+static void launch_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+                             const float *weights) {
+    LAUNCH(compute, (walk_gradients<SIMILARITY, LANES>), work->grid, WALK_THREADS, 0, out->entities,
+           out->touched, weights, work->q, work->table, work->pairs, work->cut, work->form->query_width,
            work->form->entity_width);
 }
 
 template <int SIMILARITY>
 static void run_scores(vlp_compute *compute, const pair_work *work, float *parts) {
-    if (work->lanes == 32)
+    if (work->queries)
+        cuda_rounded_scores(compute, work, parts);
+    else if (work->lanes == 32)
         launch_scores<SIMILARITY, 32>(compute, work, parts);
     else if (work->lanes == 16)
         launch_scores<SIMILARITY, 16>(compute, work, parts);
@@ -358,14 +341,14 @@ static void run_scores(vlp_compute *compute, const pair_work *work, float *parts
 }
 
 template <int SIMILARITY>
-static void run_gradients(vlp_compute *compute, const pair_work *work, float *entity_grad,
-                          uint8_t *touched, const float *weights) {
+static void run_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+                          const float *weights) {
     if (work->lanes == 32)
-        launch_gradients<SIMILARITY, 32>(compute, work, entity_grad, touched, weights);
+        launch_gradients<SIMILARITY, 32>(compute, work, out, weights);
     else if (work->lanes == 16)
-        launch_gradients<SIMILARITY, 16>(compute, work, entity_grad, touched, weights);
+        launch_gradients<SIMILARITY, 16>(compute, work, out, weights);
     else
-        launch_gradients<SIMILARITY, 8>(compute, work, entity_grad, touched, weights);
+        launch_gradients<SIMILARITY, 8>(compute, work, out, weights);
 }
 
 static bool open_work(vlp_compute *compute, pair_work *work, const vlp_form *form, const float *q,
@@ -375,10 +358,14 @@ static bool open_work(vlp_compute *compute, pair_work *work, const vlp_form *for
         cuda_note(compute, cudaErrorInvalidValue, "more than 2^31 pairs; lower batch or negatives");
         return false;
     }
+    *work = {};
     work->form = form;
+    work->given = pairs;
     work->q = q;
     work->table = table;
     plan_slices(work);
+    again = again || !is_sorted(compute, pairs, entities);
+    if (pairs->rounded && !cuda_round_queries(compute, work, again)) return false;
     work->grid = dim3(cuda_blocks(entities, WALK_THREADS / 32), static_cast<unsigned>(work->cut.slices));
     return sort_pairs(compute, &work->pairs, pairs, entities, again);
 }
@@ -394,9 +381,8 @@ static void make_scores(vlp_compute *compute, const pair_work *work, float *scor
 }
 
 template <int SIMILARITY>
-static void make_gradients(vlp_compute *compute, const pair_work *work, float *q_grad,
-                           float *entity_grad, uint8_t *touched, const float *scores_grad,
-                           const vlp_pairs *pairs) {
+static void make_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+                           const float *scores_grad) {
     float *sorted = scratch<float>(compute, SLOT_PAIR_WEIGHTS, work->pairs.total);
     float *parts = nullptr, *scales = nullptr;
     if (!sorted) return;
@@ -409,10 +395,16 @@ static void make_gradients(vlp_compute *compute, const pair_work *work, float *q
     }
     LAUNCH(compute, sort_weights, cuda_blocks(work->pairs.total, 256), 256, 0, sorted, scales,
            scores_grad, parts, work->pairs, work->cut.slices);
-    run_gradients<SIMILARITY>(compute, work, entity_grad, touched, sorted);
+    const float *weights = scales ? scales : scores_grad;
+    if (work->queries) {
+        cuda_rounded_gradients(compute, work, out, sorted, weights);
+        return;
+    }
+    run_gradients<SIMILARITY>(compute, work, out, sorted);
+    const vlp_pairs *pairs = work->given;
     dim3 grid(static_cast<unsigned>(pairs->batch), cuda_blocks(work->cut.units, 4 * QUERY_LANES));
-    LAUNCH(compute, query_gradients<SIMILARITY>, grid, QUERY_THREADS, 0, q_grad,
-           scales ? scales : scores_grad, work->q, work->table, pairs->entities, work->cut, pairs->width,
+    LAUNCH(compute, query_gradients<SIMILARITY>, grid, QUERY_THREADS, 0, out->queries, out->touched,
+           weights, work->q, work->table, pairs->entities, work->cut, pairs->width,
            work->form->query_width, work->form->entity_width);
 }
 
@@ -457,21 +449,21 @@ vlp_status cuda_pair_backward(vlp_compute *compute, const vlp_form *form, float 
                                    scores_grad, q, relations, relation_table, relation_count,
                                    entity_table, entities, pairs);
     pair_work work;
+    pair_gradients out = {q_grad, entity_grad, touched};
     if (!open_work(compute, &work, form, q, entity_table, entities, pairs, false))
         return cuda_status(compute);
     switch (form->similarity) {
     case VLP_DOT:
-        make_gradients<VLP_DOT>(compute, &work, q_grad, entity_grad, touched, scores_grad, pairs);
+        make_gradients<VLP_DOT>(compute, &work, &out, scores_grad);
         break;
     case VLP_MINUS_L1:
-        make_gradients<VLP_MINUS_L1>(compute, &work, q_grad, entity_grad, touched, scores_grad, pairs);
+        make_gradients<VLP_MINUS_L1>(compute, &work, &out, scores_grad);
         break;
     case VLP_MINUS_L2:
-        make_gradients<VLP_MINUS_L2>(compute, &work, q_grad, entity_grad, touched, scores_grad, pairs);
+        make_gradients<VLP_MINUS_L2>(compute, &work, &out, scores_grad);
         break;
     case VLP_MINUS_MODULUS:
-        make_gradients<VLP_MINUS_MODULUS>(compute, &work, q_grad, entity_grad, touched, scores_grad,
-                                          pairs);
+        make_gradients<VLP_MINUS_MODULUS>(compute, &work, &out, scores_grad);
         break;
     }
     return cuda_status(compute);

@@ -41,19 +41,27 @@ void cuda_gather_mean(vlp_compute *compute, float *out, const float *table, cons
 
 enum { SCATTER_THREADS = 128 };
 
+/* holds (count): whether the row of a segment held something before, at its first item. */
+__global__ static void touch_rows(uint8_t *holds, uint8_t *touched, cuda_segments segments,
+                                  int64_t count, uint32_t table_rows) {
+    int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (at >= count || !segment_begins(segments.keys, at, table_rows)) return;
+    holds[at] = touched[segments.keys[at]];
+    touched[segments.keys[at]] = 1;
+}
+
 /* A block for every item and slice of columns; only the first item of a segment does anything, for the
  * whole of it. Items stand for rows item / most, weighted by weights[item], or weight / counts[row]. */
-__global__ static void scatter_rows(float *table, uint8_t *touched, const float *rows,
+__global__ static void scatter_rows(float *table, const uint8_t *holds, const float *rows,
                                     const float *weights, float weight, const int32_t *counts,
                                     cuda_segments segments, int64_t count, int32_t most,
                                     uint32_t table_rows, int32_t width) {
     int64_t at = blockIdx.x;
     if (!segment_begins(segments.keys, at, table_rows)) return;
     int64_t end = segment_end(segments.keys, at, count), row = segments.keys[at];
-    if (touched && threadIdx.x == 0 && blockIdx.y == 0) touched[row] = 1;
     int64_t j = static_cast<int64_t>(blockIdx.y) * SCATTER_THREADS + threadIdx.x;
     if (j >= width) return;
-    float sum = table[row * width + j];
+    float sum = !holds || holds[at] ? table[row * width + j] : 0.0f;
 #pragma unroll 4
     for (int64_t i = at; i < end; i++) {
         int64_t item = segments.order[i], from = item / most;
@@ -69,10 +77,16 @@ static void scatter(vlp_compute *compute, float *table, uint8_t *touched, const 
                     const float *weights, float weight, const int32_t *ids, const int32_t *counts,
                     int64_t items, int32_t most, int32_t table_rows, int32_t width) {
     cuda_segments segments;
-    if (!cuda_sort(compute, &segments, ids, items, table_rows, SLOT_SORT_KEYS, SLOT_SORT_ITEMS)) return;
+    uint8_t *holds = touched ? scratch<uint8_t>(compute, SLOT_HOLDS, items) : nullptr;
+    if ((touched && !holds) ||
+        !cuda_sort(compute, &segments, ids, items, table_rows, SLOT_SORT_KEYS, SLOT_SORT_ITEMS))
+        return;
+    if (touched)
+        LAUNCH(compute, touch_rows, cuda_blocks(items, 256), 256, 0, holds, touched, segments, items,
+               static_cast<uint32_t>(table_rows));
     dim3 grid(static_cast<unsigned>(items), cuda_blocks(width, SCATTER_THREADS));
-    LAUNCH(compute, scatter_rows, grid, SCATTER_THREADS, 0, table, touched, rows, weights, weight,
-           counts, segments, items, most, static_cast<uint32_t>(table_rows), width);
+    LAUNCH(compute, scatter_rows, grid, SCATTER_THREADS, 0, table, holds, rows, weights, weight, counts,
+           segments, items, most, static_cast<uint32_t>(table_rows), width);
 }
 
 vlp_status cuda_scatter_add(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
@@ -119,21 +133,18 @@ void cuda_sum(vlp_compute *compute, double *out, const float *values, int64_t co
     LAUNCH(compute, add_sum, 1, 512, 0, out, values, count, weight);
 }
 
-/* In double: the square of a gradient of 1e20 is still a number. */
-__global__ static void square_parts(double *parts, const float *values, int64_t count) {
+/* In double: the square of a gradient of 1e20 is still a number. A block takes every so many rows. */
+__global__ static void square_parts(double *parts, const float *values, const uint8_t *touched,
+                                    int64_t rows, int32_t width) {
     __shared__ double shared[32];
     double sum = 0;
-    int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x, quads = count / 4;
-    int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    const float4 *four = reinterpret_cast<const float4 *>(values);
-#pragma unroll 2
-    for (int64_t i = first; i < quads; i += stride) {
-        float4 v = four[i];
-        sum += static_cast<double>(v.x) * v.x + static_cast<double>(v.y) * v.y +
-               static_cast<double>(v.z) * v.z + static_cast<double>(v.w) * v.w;
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        if (touched && !touched[row]) continue;
+        const float *mine = values + row * width;
+#pragma unroll 4
+        for (int32_t j = threadIdx.x; j < width; j += SUM_THREADS)
+            sum += static_cast<double>(mine[j]) * mine[j];
     }
-    for (int64_t i = 4 * quads + first; i < count; i += stride)
-        sum += static_cast<double>(values[i]) * values[i];
     sum = block_sum(sum, shared);
     if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
@@ -146,12 +157,12 @@ __global__ static void set_sum(double *out, const double *parts, int count) {
     if (threadIdx.x == 0) *out = sum;
 }
 
-void cuda_square_sum(vlp_compute *compute, double *out, const float *values, int64_t count) {
+void cuda_square_sum(vlp_compute *compute, double *out, const float *values, const uint8_t *touched,
+                     int64_t rows, int32_t width) {
     double *parts = scratch<double>(compute, SLOT_SUMS, SUM_BLOCKS);
     if (!parts) return;
-    int64_t wanted = (count + 4 * SUM_THREADS - 1) / (4 * SUM_THREADS);
-    int blocks = wanted < 1 ? 1 : wanted < SUM_BLOCKS ? static_cast<int>(wanted) : SUM_BLOCKS;
-    LAUNCH(compute, square_parts, blocks, SUM_THREADS, 0, parts, values, count);
+    int blocks = rows < 1 ? 1 : rows < SUM_BLOCKS ? static_cast<int>(rows) : SUM_BLOCKS;
+    LAUNCH(compute, square_parts, blocks, SUM_THREADS, 0, parts, values, touched, rows, width);
     LAUNCH(compute, set_sum, 1, 256, 0, out, parts, blocks);
 }
 
@@ -174,17 +185,22 @@ __device__ static float dot_row(const float *left, const float *right, int32_t w
     return warp_sum(sum);
 }
 
-__global__ static void set_inverse_norms(float *out, const float *table, int64_t rows, int32_t width) {
-    int64_t row = my_row();
-    if (row >= rows) return;
-    float norm = sqrtf(dot_row(table + row * width, table + row * width, width));
-    if (threadIdx.x % 32 == 0) out[row] = norm > VLP_TINY_DISTANCE ? 1.0f / norm : 0.0f;
+__global__ static void __launch_bounds__(NORM_THREADS)
+    set_inverse_norms(float *out, const float *table, int32_t width) {
+    __shared__ float shared[32];
+    const float *row = table + static_cast<int64_t>(blockIdx.x) * width;
+    int32_t each = in_quads(width) ? 4 : 1;
+    float sum = 0;
+    for (int32_t j = each * threadIdx.x; j < width; j += each * NORM_THREADS)
+        for (int32_t i = 0; i < each; i++) add_square(sum, row[j + i]);
+    float inverse = inverse_norm(sum, shared);
+    if (threadIdx.x == 0) out[blockIdx.x] = inverse;
 }
 
 void cuda_inverse_norms(vlp_compute *compute, float *out, const float *table, int64_t rows,
                         int32_t width) {
     if (rows == 0) return;
-    LAUNCH(compute, set_inverse_norms, row_blocks(rows), 32 * ROW_WARPS, 0, out, table, rows, width);
+    LAUNCH(compute, set_inverse_norms, static_cast<unsigned>(rows), NORM_THREADS, 0, out, table, width);
 }
 
 __global__ static void normalize_rows(float *x, float *norms, int64_t rows, int32_t width) {

@@ -20,7 +20,7 @@ vlp_plan *cuda_plan_new(vlp_compute *) {
 
 static void forget_graph(vlp_compute *compute, vlp_plan *plan) {
     if (!plan->graph) return;
-    cuda_note(compute, cudaStreamSynchronize(compute->stream), "the end of the work");
+    cuda_wait(compute);
     cuda_note(compute, cudaGraphExecDestroy(plan->graph), "forgetting a plan");
     plan->graph = nullptr;
 }
@@ -78,6 +78,10 @@ bool cuda_step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_values
 
 vlp_status cuda_step_end(vlp_compute *compute, vlp_plan *plan) {
     compute->stepping = false;
+    if (compute->aside) { /* the step was given up in between */
+        cuda_side_end(compute);
+        cuda_side_join(compute);
+    }
     plan->ran = true;
     if (!plan->recording) return cuda_status(compute);
     plan->recording = false;
@@ -89,6 +93,26 @@ vlp_status cuda_step_end(vlp_compute *compute, vlp_plan *plan) {
     if (!compute->failed)
         cuda_note(compute, cudaGraphLaunch(plan->graph, compute->stream), "a recorded step");
     return cuda_status(compute);
+}
+
+/* ---- Two things at once -------------------------------------------------------------------------- */
+
+/* Recorded, this becomes two branches of the graph. */
+void cuda_side_begin(vlp_compute *compute) {
+    cuda_note(compute, cudaEventRecord(compute->forked, compute->streams[0]), "parting work");
+    cuda_note(compute, cudaStreamWaitEvent(compute->streams[1], compute->forked, 0), "parting work");
+    compute->aside = 1;
+    compute->stream = compute->streams[1];
+}
+
+void cuda_side_end(vlp_compute *compute) {
+    cuda_note(compute, cudaEventRecord(compute->joined, compute->streams[1]), "parting work");
+    compute->aside = 0;
+    compute->stream = compute->streams[0];
+}
+
+void cuda_side_join(vlp_compute *compute) {
+    cuda_note(compute, cudaStreamWaitEvent(compute->streams[0], compute->joined, 0), "joining work");
 }
 
 /* ---- The judgement ------------------------------------------------------------------------------- */

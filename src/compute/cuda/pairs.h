@@ -1,0 +1,53 @@
+/* What the kernels over pairs share: pairs in the order of their entities, and the walks over rows in
+ * fp32 (pairs.cu) and over rounded copies (pairs_rounded.cu). */
+#ifndef VLP_COMPUTE_CUDA_PAIRS_H
+#define VLP_COMPUTE_CUDA_PAIRS_H
+
+#include "compute/cuda/cuda.h"
+
+/* Sorted pairs, for kernels. */
+typedef struct sorted_pairs {
+    const uint32_t *keys, *order; /* (total) entity, pair */
+    const int32_t *query;         /* (total) */
+    const int32_t *begin;         /* (entities + 1) */
+    int32_t total, entities;
+} sorted_pairs;
+
+/* What is cut how. */
+typedef struct slicing {
+    int32_t units; /* of a row */
+    int32_t half;  /* floats from a real part to its imaginary one; 0 for real numbers */
+    int32_t slices;
+    bool aligned; /* rows can be read four floats at a time */
+} slicing;
+
+/* A pass over pairs. */
+typedef struct pair_work {
+    const vlp_form *form;
+    const vlp_pairs *given;
+    const float *q, *table;
+    sorted_pairs pairs;
+    slicing cut;
+    int32_t lanes;     /* of a pair */
+    vlp_bf16 *queries; /* the rounded queries, where the pass is over rounded copies; else NULL */
+    dim3 grid;
+} pair_work;
+
+/* Where gradients go. touched: rows of entities that hold something already (NULL: all). */
+typedef struct pair_gradients {
+    float *queries, *entities;
+    uint8_t *touched;
+} pair_gradients;
+
+/* ---- Over rounded copies ---- */
+/* Rounds the queries, unless they are those of the last call, and sets how rows are cut. */
+bool cuda_round_queries(vlp_compute *compute, pair_work *work, bool again);
+/* parts (slices, total): sums over a slice of every pair, in sorted order. */
+void cuda_rounded_scores(vlp_compute *compute, const pair_work *work, float *parts);
+/* The entities' gradients from weights (total) in sorted order; the queries' from weights (batch,
+ * width).
+ */
+void cuda_rounded_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+                            const float *sorted, const float *weights);
+
+#endif

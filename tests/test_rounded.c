@@ -1,0 +1,243 @@
+/* Operations over rounded copies, held to the same operations over the same numbers in fp32. Backends
+ * without them have nothing to show here. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab.h"
+#include "reference_ops.h"
+
+enum { SEED = 7100 };
+
+static float value_of(vlp_bf16 bits) {
+    uint32_t word = (uint32_t)bits << 16;
+    float x;
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
+/* Random numbers that bf16 holds exactly. */
+static double *rounded_random(lab *bench, int64_t count, double range) {
+    double *values = lab_random(bench, count, range);
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (double)value_of(reference_rounded((float)values[i]));
+    return values;
+}
+
+static vlp_rounding any_rounding(lab *bench) {
+    return vlp_rounding_of(lab_between(bench, 1, 2), lab_between(bench, 1, 300));
+}
+
+/* The copy of rows on the backend. */
+static vlp_bf16 *put_rounded(lab *bench, const vlp_rounding *rounding, const float *from, int32_t rows) {
+    size_t size = (size_t)(rows * vlp_rounding_stride(rounding)) * sizeof(vlp_bf16);
+    char *poison = malloc(size);
+    assert_non_null(poison);
+    memset(poison, 0x7f, size);
+    vlp_bf16 *out = lab_put_bytes(bench, poison, size);
+    free(poison);
+    bench->backend->round_rows(bench->compute, out, rounding, from, rounding->parts * rounding->width,
+                               rows);
+    return out;
+}
+
+static void check_rounding(lab *bench) {
+    vlp_rounding rounding = any_rounding(bench);
+    int32_t width = rounding.parts * rounding.width, stride = vlp_rounding_stride(&rounding);
+    int32_t rows = lab_between(bench, 1, 9), cells = rows * stride;
+    double *values = lab_random(bench, rows * width, 3);
+    vlp_bf16 *on = put_rounded(bench, &rounding, lab_put(bench, values, rows * width), rows);
+    vlp_bf16 *got = calloc((size_t)cells, sizeof *got);
+    assert_non_null(got);
+    lab_get_bytes(bench, got, on, (size_t)cells * sizeof *got);
+    double *padded = lab_random(bench, cells, 1), *stripped = lab_zeros(bench, rows * width);
+    for (int32_t i = 0; i < cells; i++) {
+        int32_t part = i % stride / rounding.padded, at = i % stride % rounding.padded;
+        int32_t from = i / stride * width + part * rounding.width + at;
+        bool there = at < rounding.width;
+        assert_int_equal(got[i], there ? reference_rounded((float)values[from]) : 0);
+        if (there) stripped[from] = padded[i];
+    }
+    free(got);
+    float *out = lab_put(bench, lab_zeros(bench, rows * width), rows * width);
+    bench->backend->strip_rows(bench->compute, out, &rounding, lab_put(bench, padded, cells), rows);
+    lab_expect("stripped rows", stripped, lab_get(bench, out, rows * width), rows * width, 0, 0);
+}
+
+/* Products of numbers that bf16 holds: only the order of the sums differs. */
+static void check_products(lab *bench) {
+    int32_t m = 8 * lab_between(bench, 1, 9), n = 8 * lab_between(bench, 1, 9);
+    int32_t k = 8 * lab_between(bench, 1, 20);
+    for (int kind = 0; kind < 4; kind++) {
+        bool ta = kind & 1, tb = kind & 2;
+        int32_t lda = ta ? m : k, ldb = tb ? k : n;
+        vlp_rounding a_rounding = vlp_rounding_of(1, lda), b_rounding = vlp_rounding_of(1, ldb);
+        double *a = rounded_random(bench, m * k, 1), *b = rounded_random(bench, k * n, 1);
+        double *c = lab_random(bench, m * n, 1);
+        float *c_on = lab_put(bench, c, m * n);
+        bench->backend->product_rounded(
+            bench->compute, ta, tb, m, n, k, 0.5f,
+            put_rounded(bench, &a_rounding, lab_put(bench, a, m * k), m * k / lda), lda,
+            put_rounded(bench, &b_rounding, lab_put(bench, b, k * n), k * n / ldb), ldb, 2, c_on, n);
+        for (int32_t i = 0; i < m * n; i++) {
+            double sum = 0;
+            for (int32_t l = 0; l < k; l++)
+                sum += (ta ? a[l * lda + i / n] : a[i / n * lda + l]) *
+                       (tb ? b[i % n * ldb + l] : b[l * ldb + i % n]);
+            c[i] = 0.5 * sum + 2 * c[i];
+        }
+        lab_expect("rounded product", c, lab_get(bench, c_on, m * n), m * n, 1e-4, 1);
+    }
+}
+
+/* ---- Pairs --------------------------------------------------------------------------------------- */
+
+typedef struct pair_case {
+    vlp_form form;
+    int32_t entities, batch, width, total, size;
+    double *q, *table, *weights;
+    float *q_on, *table_on, *weights_on;
+    vlp_pairs pairs;
+} pair_case;
+
+static void make_case(lab *bench, pair_case *one, vlp_similarity similarity) {
+    bool modulus = similarity == VLP_MINUS_MODULUS;
+    int32_t units = lab_between(bench, 1, 300), width = modulus ? 2 * units : units;
+    *one = (pair_case){.form = {.transform = modulus ? VLP_ROTATE : VLP_TRANSLATE,
+                                .similarity = similarity,
+                                .entity_width = width,
+                                .relation_width = width,
+                                .query_width = width},
+                       .entities = lab_between(bench, 1, 40),
+                       .batch = lab_between(bench, 1, 20),
+                       .width = lab_between(bench, 1, 70)};
+    one->total = one->batch * one->width;
+    one->size = one->entities * width;
+    one->q = rounded_random(bench, one->batch * width, 1);
+    one->table = rounded_random(bench, one->size, 1);
+    one->weights = lab_random(bench, one->total, 1);
+    one->q_on = lab_put(bench, one->q, one->batch * width);
+    one->table_on = lab_put(bench, one->table, one->size);
+    one->weights_on = lab_put(bench, one->weights, one->total);
+    one->pairs = (vlp_pairs){
+        .batch = one->batch,
+        .width = one->width,
+        .entities = lab_put_ids(bench, lab_ids(bench, one->total, -1, one->entities - 1), one->total),
+        .rounding = modulus ? vlp_rounding_of(2, units) : vlp_rounding_of(1, width)};
+}
+
+/* What a pass over pairs gives. */
+typedef struct pair_result {
+    double *scores, *q_grad, *entity_grad;
+    uint8_t touched[64];
+} pair_result;
+
+static pair_result run_pairs(lab *bench, const pair_case *one, bool rounded) {
+    pair_result out = {NULL, NULL, NULL, {0}};
+    vlp_pairs pairs = one->pairs;
+    int32_t q_size = one->batch * one->form.query_width;
+    out.touched[0] = 1;
+    if (rounded) pairs.rounded = put_rounded(bench, &pairs.rounding, one->table_on, one->entities);
+    float *scores = lab_put(bench, lab_zeros(bench, one->total), one->total);
+    float *q_grad = lab_put(bench, lab_zeros(bench, q_size), q_size);
+    /* What stands in rows that are not touched is of no account. */
+    double *before = lab_zeros(bench, one->size);
+    for (int32_t i = 0; i < one->size; i++) before[i] = 5;
+    float *entity_grad = lab_put(bench, before, one->size);
+    uint8_t *touched = lab_put_bytes(bench, out.touched, sizeof out.touched);
+    const vlp_backend *backend = bench->backend;
+    for (int round = 0; round < 2; round++) {
+        double *first = out.scores;
+        assert_int_equal(backend->pair_scores(bench->compute, &one->form, scores, one->q_on, NULL, NULL,
+                                              one->table_on, one->entities, &pairs),
+                         VLP_OK);
+        out.scores = lab_get(bench, scores, one->total);
+        if (first) lab_expect_same_bits(bench, "rounded scores", first, scores, one->total);
+    }
+    assert_int_equal(backend->pair_backward(bench->compute, &one->form, q_grad, entity_grad, touched,
+                                            NULL, one->weights_on, one->q_on, NULL, NULL, 0,
+                                            one->table_on, one->entities, &pairs),
+                     VLP_OK);
+    out.q_grad = lab_get(bench, q_grad, q_size);
+    out.entity_grad = lab_get(bench, entity_grad, one->size);
+    lab_get_bytes(bench, out.touched, touched, sizeof out.touched);
+    return out;
+}
+
+/* Distance of two arrays over the norm of the first. */
+static double apart(const double *expected, const double *got, int32_t count) {
+    double difference = 0, norm = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (isinf(expected[i])) {
+            assert_true(expected[i] == got[i]);
+            continue;
+        }
+        difference += (expected[i] - got[i]) * (expected[i] - got[i]);
+        norm += expected[i] * expected[i];
+    }
+    assert_true(isfinite(difference));
+    return norm > 0 ? sqrt(difference / norm) : sqrt(difference);
+}
+
+static void check_pairs(lab *bench, vlp_similarity similarity) {
+    pair_case one;
+    make_case(bench, &one, similarity);
+    pair_result full = run_pairs(bench, &one, false), rounded = run_pairs(bench, &one, true);
+    assert_true(apart(full.scores, rounded.scores, one.total) < 1e-2);
+    assert_true(apart(full.q_grad, rounded.q_grad, one.batch * one.form.query_width) < 1e-2);
+    assert_true(apart(full.entity_grad, rounded.entity_grad, one.size) < 1e-2);
+    assert_memory_equal(full.touched, rounded.touched, sizeof full.touched);
+}
+
+/* ---- Softmax ------------------------------------------------------------------------------------- */
+
+static void check_softmax(lab *bench) {
+    int32_t count = lab_between(bench, 1, 6), columns = lab_between(bench, 1, 5000);
+    int32_t stride = columns + lab_between(bench, 0, 9), cells = count * stride;
+    double *logits = lab_random(bench, cells, 4), *scale = lab_shares(bench, columns);
+    int32_t *answers = lab_put_ids(bench, lab_ids(bench, count, 0, columns - 1), count);
+    float *weights = lab_put(bench, lab_shares(bench, count), count);
+    float *scale_on = lab_between(bench, 0, 1) ? lab_put(bench, scale, columns) : NULL;
+    float *losses[2] = {lab_put(bench, lab_zeros(bench, count), count),
+                        lab_put(bench, lab_zeros(bench, count), count)};
+    float *full = lab_put(bench, logits, cells), *kept = lab_put(bench, logits, cells);
+    vlp_bf16 *got = calloc((size_t)cells, sizeof *got);
+    assert_non_null(got);
+    vlp_bf16 *rounded = lab_put_bytes(bench, got, (size_t)cells * sizeof *got);
+    bench->backend->softmax_loss(bench->compute, full, NULL, losses[0], answers, weights, scale_on, NULL,
+                                 10, count, columns, stride);
+    bench->backend->softmax_loss(bench->compute, kept, rounded, losses[1], answers, weights, scale_on,
+                                 NULL, 10, count, columns, stride);
+    double *expected = lab_get(bench, full, cells);
+    lab_get_bytes(bench, got, rounded, (size_t)cells * sizeof *got);
+    for (int32_t i = 0; i < cells; i++) {
+        bool there = i % stride < columns;
+        assert_int_equal(got[i], there ? reference_rounded((float)expected[i]) : 0);
+    }
+    free(got);
+    lab_expect_same_bits(bench, "logits that stay", logits, kept, cells);
+    lab_expect_same_bits(bench, "losses", lab_get(bench, losses[0], count), losses[1], count);
+}
+
+static void test_rounded(void **state) {
+    (void)state;
+    lab bench;
+    lab_open(&bench, 2, SEED);
+    for (int round = 0; bench.backend->rounds && round < 40; round++) {
+        check_rounding(&bench);
+        check_products(&bench);
+        lab_clear(&bench);
+        for (int similarity = VLP_DOT; similarity <= VLP_MINUS_MODULUS; similarity++) {
+            check_pairs(&bench, (vlp_similarity)similarity);
+            lab_clear(&bench);
+        }
+        check_softmax(&bench);
+        lab_clear(&bench);
+    }
+    lab_close(&bench);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounded)};
+    return cmocka_run_group_tests_name("rounded", tests, NULL, NULL);
+}
