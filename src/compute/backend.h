@@ -298,10 +298,11 @@ typedef struct vlp_backend {
     /* Copies rows of `width` between arrays whose rows stand apart by their strides. */
     void (*copy_columns)(vlp_compute *compute, float *to, int64_t to_stride, const float *from,
                          int64_t from_stride, int64_t rows, int32_t width);
-    /* N3: *loss += weight * sum of |x|^3 over all numbers of the rows, of complex ones where `moduli`;
-     * grad += its gradient. */
-    void (*cube_loss)(vlp_compute *compute, float *grad, double *loss, const float *rows_in,
-                      float weight, int64_t rows, int32_t width, bool moduli);
+    /* N3 over rows ids (count) of a table: *loss += weight * sum of |x|^3 over all their numbers, of
+     * complex ones where `moduli`; grad += its gradient, touched as in scatter_add. */
+    vlp_status (*cube_loss)(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
+                            const float *table, const int32_t *ids, int64_t count, int32_t rows,
+                            int32_t width, float weight, bool moduli);
 
     /* ---- the optimizer ---- */
     /* One step over up to VLP_MOST_TABLES tables. */

@@ -96,33 +96,29 @@ static vlp_status all_step(vlp_trainer *trainer) {
 static vlp_status cube_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
+    const vlp_batch *chosen = &trainer->chosen;
     bool moduli = vlp_model_row_of(model->options.kind)->complex_valued;
     float weight = (float)(trainer->settings->n3 / trainer->batch);
-    const int32_t *ids[3] = {trainer->chosen.heads, trainer->chosen.answers, trainer->chosen.relations};
-    for (int part = 0; part < 3; part++) {
-        vlp_table *table = &model->tables[part == 2 ? VLP_TABLE_RELATIONS : VLP_TABLE_ENTITIES];
-        /* N3 is for models whose relations are as wide as their entities. */
-        float *rows = trainer->cubed, *grad = trainer->cubed_grad;
-        backend->gather(model->compute, rows, table->value, ids[part], trainer->batch, table->width);
-        backend->zero(model->compute, grad,
-                      (size_t)trainer->batch * (size_t)table->width * sizeof *grad);
-        backend->cube_loss(model->compute, grad, &trainer->report->losses[VLP_GROUP_EMBEDDINGS], rows,
-                           weight, trainer->batch, table->width, moduli);
-        VLP_TRY(backend->scatter_add(model->compute, table->grad, table->touched, grad, NULL, ids[part],
-                                     trainer->batch, (int32_t)table->rows, table->width));
-    }
-    return VLP_OK;
+    double *loss = &trainer->report->losses[VLP_GROUP_EMBEDDINGS];
+    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
+              *relations = &model->tables[VLP_TABLE_RELATIONS];
+    VLP_TRY(backend->cube_loss(model->compute, loss, entities->grad, entities->touched, entities->value,
+                               trainer->ends, 2 * (int64_t)trainer->batch, model->entities,
+                               entities->width, weight, moduli));
+    return backend->cube_loss(model->compute, loss, relations->grad, NULL, relations->value,
+                              chosen->relations, trainer->batch, model->relations, relations->width,
+                              weight, moduli);
 }
 
-/* Predicting the relation of (h, ?, t) among all, inverse ones included. */
-static vlp_status relation_step(vlp_trainer *trainer) {
+/* Predicting the relation of (h, ?, t) among all, inverse ones included: adds to the gradients of the
+ * heads and answers. */
+static void relation_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
               *relations = &model->tables[VLP_TABLE_RELATIONS];
     int32_t e = model->form.entity_width, width = model->form.relation_width, all = model->relations;
     int64_t stride = vlp_trainer_stride(trainer, all);
-    size_t bytes = (size_t)trainer->batch * (size_t)e * sizeof(float);
     backend->gather(model->compute, trainer->answer_rows, entities->value, trainer->chosen.answers,
                     trainer->batch, e);
     backend->relation_query(model->compute, &model->form, trainer->v, trainer->head_rows,
@@ -139,15 +135,9 @@ static vlp_status relation_step(vlp_trainer *trainer) {
                      width);
     backend->product(model->compute, true, false, stride, width, trainer->batch, weight,
                      trainer->relation_logits, stride, trainer->v, width, 1, relations->grad, width);
-    backend->zero(model->compute, trainer->heads_grad, bytes);
-    backend->zero(model->compute, trainer->answers_grad, bytes);
     backend->relation_query_backward(model->compute, &model->form, trainer->heads_grad,
                                      trainer->answers_grad, trainer->v_grad, trainer->head_rows,
                                      trainer->answer_rows, trainer->batch);
-    VLP_TRY(backend->scatter_add(model->compute, entities->grad, entities->touched, trainer->heads_grad,
-                                 NULL, trainer->chosen.heads, trainer->batch, model->entities, e));
-    return backend->scatter_add(model->compute, entities->grad, entities->touched, trainer->answers_grad,
-                                NULL, trainer->chosen.answers, trainer->batch, model->entities, e);
 }
 
 vlp_status vlp_horizontal_step(vlp_trainer *trainer) {
@@ -162,15 +152,16 @@ vlp_status vlp_horizontal_step(vlp_trainer *trainer) {
     if (trainer->settings->vertical && trainer->settings->vertical_gradient)
         backend->add(model->compute, trainer->q_grad, trainer->vertical_q_grad,
                      (int64_t)trainer->batch * model->form.query_width);
+    bool relation = trainer->settings->relation_prediction > 0;
+    int64_t ends = relation ? 2 * (int64_t)trainer->batch : trainer->batch;
     backend->zero(model->compute, trainer->heads_grad,
-                  (size_t)trainer->batch * (size_t)model->form.entity_width * sizeof(float));
+                  (size_t)ends * (size_t)model->form.entity_width * sizeof(float));
     VLP_TRY(backend->query_backward(model->compute, &model->form, trainer->heads_grad, relations->grad,
                                     trainer->q_grad, trainer->head_rows, trainer->chosen.relations,
                                     relations->value, model->relations, trainer->batch, false));
+    if (relation) relation_step(trainer);
     VLP_TRY(backend->scatter_add(model->compute, entities->grad, entities->touched, trainer->heads_grad,
-                                 NULL, trainer->chosen.heads, trainer->batch, model->entities,
-                                 model->form.entity_width));
-    if (trainer->settings->relation_prediction > 0) VLP_TRY(relation_step(trainer));
+                                 NULL, trainer->ends, ends, model->entities, model->form.entity_width));
     if (trainer->settings->n3 > 0) VLP_TRY(cube_step(trainer));
     return VLP_OK;
 }

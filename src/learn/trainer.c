@@ -148,9 +148,8 @@ static int32_t batch_arrays(vlp_trainer *trainer, array *out) {
     int64_t pairs = settings->loss == VLP_LOSS_NEGATIVES ? b * trainer->width : 0;
     int64_t sampled = settings->candidates > 0 ? b + settings->candidates : 0;
     const array arrays[] = {{&trainer->report, 1, sizeof(vlp_step_report)},
-                            {&chosen->heads, b, sizeof(int32_t)},
+                            {&trainer->ends, 2 * b, sizeof(int32_t)},
                             {&chosen->relations, b, sizeof(int32_t)},
-                            {&chosen->answers, b, sizeof(int32_t)},
                             {&chosen->weights, b, sizeof(float)},
                             {&chosen->pairs, pairs, sizeof(int32_t)},
                             {&chosen->known_begin, pairs ? b : 0, sizeof(int64_t)},
@@ -185,11 +184,9 @@ static int32_t work_arrays(vlp_trainer *trainer, array *out) {
         {&trainer->row_loss, b, sizeof(float)},
         {&trainer->head_loss, b, sizeof(float)},
         {&trainer->head_rows, b * e, sizeof(float)},
-        {&trainer->heads_grad, b * e, sizeof(float)},
+        {&trainer->heads_grad, (b + asked) * e, sizeof(float)},
         {&trainer->q, b * q, sizeof(float)},
         {&trainer->q_grad, b * q, sizeof(float)},
-        {&trainer->cubed, settings->n3 > 0 ? b * e : 0, sizeof(float)},
-        {&trainer->cubed_grad, settings->n3 > 0 ? b * e : 0, sizeof(float)},
         {&trainer->logits, all ? cells : 0, sizeof(float)},
         {&trainer->head_logits, settings->vertical ? cells : 0, sizeof(float)},
         {&trainer->rounded_q, all && trainer->rounds ? b * padded : 0, sizeof(vlp_bf16)},
@@ -203,7 +200,6 @@ static int32_t work_arrays(vlp_trainer *trainer, array *out) {
         {&trainer->projected, shared * e, sizeof(float)},
         {&trainer->vertical_q_grad, shared ? b * q : 0, sizeof(float)},
         {&trainer->answer_rows, asked * e, sizeof(float)},
-        {&trainer->answers_grad, asked * e, sizeof(float)},
         {&trainer->v, asked * form->relation_width, sizeof(float)},
         {&trainer->v_grad, asked * form->relation_width, sizeof(float)},
         {&trainer->relation_logits, asked * relations, sizeof(float)}};
@@ -245,6 +241,9 @@ static vlp_status allocate(vlp_trainer *trainer) {
                                           "lower batch, negatives or candidates");
         memcpy(arrays[i].place, &memory, sizeof memory);
     }
+    trainer->chosen.heads = trainer->ends;
+    trainer->chosen.answers = trainer->ends + trainer->batch;
+    trainer->answers_grad = trainer->heads_grad + (int64_t)trainer->batch * model->form.entity_width;
     trainer->chosen.count = trainer->batch;
     trainer->chosen.width = trainer->width;
     for (int i = 0; i < 2; i++) {

@@ -32,10 +32,10 @@ struct vlp_trainer {
     /* On the backend. */
     vlp_step_report *report;
     vlp_batch chosen;
-    vlp_columns columns;                        /* of a sampled softmax */
-    float *even, *row_loss, *head_loss;         /* (batch) */
+    int32_t *ends;                      /* (2 batch) the heads and the answers of the chosen queries */
+    vlp_columns columns;                /* of a sampled softmax */
+    float *even, *row_loss, *head_loss; /* (batch) */
     float *head_rows, *heads_grad, *q, *q_grad; /* (batch, d) */
-    float *cubed, *cubed_grad;                  /* (batch, d) rows of N3 */
     float *scores;                              /* (batch, width) */
     float *logits, *head_logits;                /* (block, columns), rows `stride` apart */
     float *inverse_norms;                       /* (columns) */
@@ -43,7 +43,7 @@ struct vlp_trainer {
     float *candidate_rows;                      /* of a sampled softmax */
     /* Where embeddings feel L1: the candidates' gradients, and the query's. */
     float *candidate_grad, *projected, *vertical_q_grad;
-    /* Where the relation is predicted too. */
+    /* Where the relation is predicted too. answers_grad stands behind heads_grad. */
     float *answer_rows, *answers_grad, *v, *v_grad, *relation_logits;
     int32_t block; /* rows of logits at a time */
     /* Where a step reads rounded copies (precision = bf16). */

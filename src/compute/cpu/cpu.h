@@ -106,7 +106,8 @@ void cpu_relation_query_backward(vlp_compute *, const vlp_form *, float *, float
                                  const float *, const float *, int64_t);
 void cpu_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
 void cpu_copy_columns(vlp_compute *, float *, int64_t, const float *, int64_t, int64_t, int32_t);
-void cpu_cube_loss(vlp_compute *, float *, double *, const float *, float, int64_t, int32_t, bool);
+vlp_status cpu_cube_loss(vlp_compute *, double *, float *, uint8_t *, const float *, const int32_t *,
+                         int64_t, int32_t, int32_t, float, bool);
 void cpu_update(vlp_compute *, const vlp_update *, const vlp_updated *, int32_t);
 vlp_plan *cpu_plan_new(vlp_compute *);
 void cpu_plan_free(vlp_compute *, vlp_plan *);

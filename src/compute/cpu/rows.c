@@ -265,15 +265,23 @@ static float cube_row(float *g, const float *x, float weight, int32_t width, boo
     return total;
 }
 
-void cpu_cube_loss(vlp_compute *compute, float *grad, double *loss, const float *rows_in, float weight,
-                   int64_t rows, int32_t width, bool moduli) {
-    float *parts = cpu_scratch(compute, rows);
-    if (!parts) {
-        *loss = NAN;
-        return;
+/* A row that is meant several times has its gradient as many times. */
+vlp_status cpu_cube_loss(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
+                         const float *table, const int32_t *ids, int64_t count, int32_t rows,
+                         int32_t width, float weight, bool moduli) {
+    cpu_segments *segments = &compute->segments;
+    compute->segments_of = NULL;
+    VLP_TRY(cpu_segments_make(segments, ids, count, rows));
+    float *parts = cpu_scratch(compute, segments->segments);
+    if (!parts) return VLP_ERROR_MEMORY;
+#pragma omp parallel for num_threads(compute->threads) schedule(static) if (count * width > 4096)
+    for (int64_t s = 0; s < segments->segments; s++) {
+        int64_t row = segments->row[s];
+        float times = (float)(segments->start[s + 1] - segments->start[s]);
+        cpu_touch(grad + row * width, touched, row, width);
+        parts[s] =
+            times * cube_row(grad + row * width, table + row * width, weight * times, width, moduli);
     }
-#pragma omp parallel for num_threads(compute->threads) schedule(static) if (rows * width > 4096)
-    for (int64_t i = 0; i < rows; i++)
-        parts[i] = cube_row(grad + i * width, rows_in + i * width, weight, width, moduli);
-    *loss += (double)weight * sum_in_order(parts, rows);
+    *loss += (double)weight * sum_in_order(parts, segments->segments);
+    return VLP_OK;
 }

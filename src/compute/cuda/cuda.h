@@ -150,7 +150,8 @@ void cuda_subtract(vlp_compute *, float *, const float *, const float *, const i
                    int32_t);
 void cuda_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
 void cuda_copy_columns(vlp_compute *, float *, int64_t, const float *, int64_t, int64_t, int32_t);
-void cuda_cube_loss(vlp_compute *, float *, double *, const float *, float, int64_t, int32_t, bool);
+vlp_status cuda_cube_loss(vlp_compute *, double *, float *, uint8_t *, const float *, const int32_t *,
+                          int64_t, int32_t, int32_t, float, bool);
 void cuda_sum(vlp_compute *, double *, const float *, int64_t, double);
 void cuda_square_sum(vlp_compute *, double *, const float *, const uint8_t *, int64_t, int32_t);
 void cuda_query(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,

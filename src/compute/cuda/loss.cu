@@ -3,7 +3,7 @@
 
 /* ---- Sampled negatives --------------------------------------------------------------------------- */
 
-enum { NEGATIVE_THREADS = 256, SOFTMAX_THREADS = 1024 };
+enum { NEGATIVE_THREADS = 256 };
 
 /* The paper's L2 for one query: -log s(c) - sum p1 log s(-n), halved, times the query's weight. The
  * weights p1 are constants: no gradient passes through them. */
@@ -44,6 +44,8 @@ void cuda_negative_loss(vlp_compute *compute, const vlp_weight_form *form, float
 
 /* ---- Softmax ------------------------------------------------------------------------------------- */
 
+/* Exponentials as the hardware makes them: their error is far below what the products before leave. */
+
 /* Below every logit that is a number. */
 constexpr float LOWEST = -3e38f;
 
@@ -61,10 +63,11 @@ typedef struct exponentials {
 __device__ static void add_logits(exponentials &e, const float x[4]) {
     float most = fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
     if (most > e.most) {
-        e.sum *= expf(e.most - most);
+        e.sum *= __expf(e.most - most);
         e.most = most;
     }
-    e.sum += (expf(x[0] - e.most) + expf(x[1] - e.most)) + (expf(x[2] - e.most) + expf(x[3] - e.most));
+    e.sum += (__expf(x[0] - e.most) + __expf(x[1] - e.most)) +
+             (__expf(x[2] - e.most) + __expf(x[3] - e.most));
 }
 
 /* What a row is made of. */
@@ -116,7 +119,8 @@ typedef struct softmax_row {
     }
 } softmax_row;
 
-__global__ static void __launch_bounds__(SOFTMAX_THREADS)
+template <int THREADS>
+__global__ static void __launch_bounds__(THREADS)
     softmax_rows(softmax_row row, float *row_loss, const int32_t *answers, const float *weights,
                  int64_t stride) {
     __shared__ float shared[32];
@@ -126,21 +130,21 @@ __global__ static void __launch_bounds__(SOFTMAX_THREADS)
     if (row.rounded) row.rounded += i * stride;
     exponentials e = {LOWEST, 0};
 #pragma unroll 2
-    for (int64_t j = 4 * threadIdx.x; j < row.columns; j += 4 * SOFTMAX_THREADS) {
+    for (int64_t j = 4 * threadIdx.x; j < row.columns; j += 4 * THREADS) {
         row.load(x, s, j);
         add_logits(e, x);
     }
     float gold = logit_of(row.logits[answer], row.temperature, row.scale ? row.scale[answer] : 1.0f,
                           row.offset ? row.offset[answer] : 0.0f);
     float most = block_max(e.most, shared); /* and everybody has read the answer's logit */
-    float sum = block_sum(e.sum * expf(e.most - most), shared);
+    float sum = block_sum(e.sum * __expf(e.most - most), shared);
     float full = weight * row.temperature, share = full / sum;
 #pragma unroll 2
-    for (int64_t j = 4 * threadIdx.x; j < row.columns; j += 4 * SOFTMAX_THREADS) {
+    for (int64_t j = 4 * threadIdx.x; j < row.columns; j += 4 * THREADS) {
         row.load(x, s, j);
 #pragma unroll
         for (int k = 0; k < 4; k++) {
-            x[k] = __fmul_rn(expf(x[k] - most), share);
+            x[k] = __fmul_rn(__expf(x[k] - most), share);
             /* Not joined with a product: a sure answer has no gradient at all. */
             if (j + k == answer) x[k] -= full;
             x[k] *= s[k];
@@ -160,6 +164,10 @@ void cuda_softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *rounded, f
                        reinterpret_cast<uintptr_t>(column_offset);
     bool aligned = stride % 4 == 0 && places % sizeof(float4) == 0;
     softmax_row row = {logits, rounded, column_scale, column_offset, temperature, columns, aligned};
-    LAUNCH(compute, softmax_rows, static_cast<unsigned>(count), SOFTMAX_THREADS, 0, row, row_loss,
-           answers, weights, stride);
+    if (columns > 4096)
+        LAUNCH(compute, softmax_rows<1024>, static_cast<unsigned>(count), 1024, 0, row, row_loss,
+               answers, weights, stride);
+    else
+        LAUNCH(compute, softmax_rows<128>, static_cast<unsigned>(count), 128, 0, row, row_loss, answers,
+               weights, stride);
 }

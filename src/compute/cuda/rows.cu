@@ -50,43 +50,58 @@ __global__ static void touch_rows(uint8_t *holds, uint8_t *touched, cuda_segment
     touched[segments.keys[at]] = 1;
 }
 
-/* A block for every item and slice of columns; only the first item of a segment does anything, for the
- * whole of it. Items stand for rows item / most, weighted by weights[item], or weight / counts[row]. */
-__global__ static void scatter_rows(float *table, const uint8_t *holds, const float *rows,
-                                    const float *weights, float weight, const int32_t *counts,
-                                    cuda_segments segments, int64_t count, int32_t most,
-                                    uint32_t table_rows, int32_t width) {
+/* A block for every item and slice of columns, four a thread; only the first item of a segment does
+ * anything, for the whole of it. Items stand for rows item / most, weighted by weights[item], or weight
+ * / counts[row]. */
+__global__ static void __launch_bounds__(SCATTER_THREADS)
+    scatter_rows(float *table, const uint8_t *holds, const float *rows, const float *weights,
+                 float weight, const int32_t *counts, cuda_segments segments, int64_t count,
+                 int32_t most, uint32_t table_rows, int32_t width, bool aligned) {
     int64_t at = blockIdx.x;
     if (!segment_begins(segments.keys, at, table_rows)) return;
     int64_t end = segment_end(segments.keys, at, count), row = segments.keys[at];
-    int64_t j = static_cast<int64_t>(blockIdx.y) * SCATTER_THREADS + threadIdx.x;
-    if (j >= width) return;
-    float sum = !holds || holds[at] ? table[row * width + j] : 0.0f;
-#pragma unroll 4
+    int32_t j = 4 * (static_cast<int32_t>(blockIdx.y) * SCATTER_THREADS + threadIdx.x), left = width - j;
+    if (left <= 0) return;
+    float sum[4] = {0, 0, 0, 0}, more[4];
+    if (!holds || holds[at]) load4(sum, table + row * width + j, left, aligned);
+#pragma unroll 2
     for (int64_t i = at; i < end; i++) {
         int64_t item = segments.order[i], from = item / most;
         float share = counts    ? weight / static_cast<float>(counts[from])
                       : weights ? weights[item]
                                 : weight;
-        sum += share * rows[from * width + j];
+        load4(more, rows + from * width + j, left, aligned);
+#pragma unroll
+        for (int k = 0; k < 4; k++) sum[k] += share * more[k];
     }
-    table[row * width + j] = sum;
+    put4(table + row * width + j, sum, left, aligned, false);
+}
+
+/* Sorts items by the rows they belong to and marks these; *holds: see touch_rows, NULL without marks. */
+static bool open_segments(vlp_compute *compute, cuda_segments *segments, const uint8_t **holds,
+                          uint8_t *touched, const int32_t *ids, int64_t items, int32_t table_rows) {
+    uint8_t *noted = touched ? scratch<uint8_t>(compute, SLOT_HOLDS, items) : nullptr;
+    *holds = noted;
+    if ((touched && !noted) ||
+        !cuda_sort(compute, segments, ids, items, table_rows, SLOT_SORT_KEYS, SLOT_SORT_ITEMS))
+        return false;
+    if (touched)
+        LAUNCH(compute, touch_rows, cuda_blocks(items, 256), 256, 0, noted, touched, *segments, items,
+               static_cast<uint32_t>(table_rows));
+    return true;
 }
 
 static void scatter(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
                     const float *weights, float weight, const int32_t *ids, const int32_t *counts,
                     int64_t items, int32_t most, int32_t table_rows, int32_t width) {
     cuda_segments segments;
-    uint8_t *holds = touched ? scratch<uint8_t>(compute, SLOT_HOLDS, items) : nullptr;
-    if ((touched && !holds) ||
-        !cuda_sort(compute, &segments, ids, items, table_rows, SLOT_SORT_KEYS, SLOT_SORT_ITEMS))
-        return;
-    if (touched)
-        LAUNCH(compute, touch_rows, cuda_blocks(items, 256), 256, 0, holds, touched, segments, items,
-               static_cast<uint32_t>(table_rows));
-    dim3 grid(static_cast<unsigned>(items), cuda_blocks(width, SCATTER_THREADS));
+    const uint8_t *holds;
+    if (!open_segments(compute, &segments, &holds, touched, ids, items, table_rows)) return;
+    uintptr_t places = reinterpret_cast<uintptr_t>(table) | reinterpret_cast<uintptr_t>(rows);
+    dim3 grid(static_cast<unsigned>(items), cuda_blocks(width, 4 * SCATTER_THREADS));
     LAUNCH(compute, scatter_rows, grid, SCATTER_THREADS, 0, table, holds, rows, weights, weight, counts,
-           segments, items, most, static_cast<uint32_t>(table_rows), width);
+           segments, items, most, static_cast<uint32_t>(table_rows), width,
+           width % 4 == 0 && places % sizeof(float4) == 0);
 }
 
 vlp_status cuda_scatter_add(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
@@ -399,30 +414,42 @@ void cuda_strip_rows(vlp_compute *compute, float *out, const vlp_rounding *round
 
 /* ---- N3 ------------------------------------------------------------------------------------------ */
 
-/* d |z|^3 = 3 |z| z, for a real number and for both parts of a complex one. */
-__global__ static void cube_rows(float *parts, float *grad, const float *rows_in, float weight,
-                                 int32_t width, bool moduli) {
+/* d |z|^3 = 3 |z| z, for a real number and for both parts of a complex one. A block for every item; the
+ * first of a segment works for all of it: they all mean the same row. */
+__global__ static void cube_rows(float *parts, float *grad, const float *table, const uint8_t *holds,
+                                 cuda_segments segments, int64_t count, uint32_t rows, int32_t width,
+                                 float weight, bool moduli) {
     __shared__ float shared[32];
-    int64_t i = blockIdx.x;
-    const float *x = rows_in + i * width;
-    float *g = grad + i * width, total = 0;
-    int32_t half = width / 2;
-    for (int32_t j = threadIdx.x; j < (moduli ? half : width); j += blockDim.x) {
+    int64_t at = blockIdx.x;
+    bool begins = segment_begins(segments.keys, at, rows);
+    if (!begins && threadIdx.x == 0) parts[at] = 0;
+    if (!begins) return;
+    float times = static_cast<float>(segment_end(segments.keys, at, count) - at), total = 0;
+    bool add = !holds || holds[at];
+    const float *x = table + static_cast<int64_t>(segments.keys[at]) * width;
+    float *g = grad + static_cast<int64_t>(segments.keys[at]) * width;
+    int32_t half = moduli ? width / 2 : 0;
+    for (int32_t j = threadIdx.x; j < width - half; j += blockDim.x) {
         float size = moduli ? sqrtf(x[j] * x[j] + x[j + half] * x[j + half]) : fabsf(x[j]);
+        float slope = 3 * weight * times * size;
         total += size * size * size;
-        g[j] += 3 * weight * size * x[j];
-        if (moduli) g[j + half] += 3 * weight * size * x[j + half];
+        g[j] = (add ? g[j] : 0.0f) + slope * x[j];
+        if (moduli) g[j + half] = (add ? g[j + half] : 0.0f) + slope * x[j + half];
     }
     total = block_sum(total, shared);
-    if (threadIdx.x == 0) parts[i] = total;
+    if (threadIdx.x == 0) parts[at] = times * total;
 }
 
-void cuda_cube_loss(vlp_compute *compute, float *grad, double *loss, const float *rows_in, float weight,
-                    int64_t rows, int32_t width, bool moduli) {
-    if (rows == 0) return;
-    float *parts = scratch<float>(compute, SLOT_SUMS, rows > 2 * SUM_BLOCKS ? rows : 2 * SUM_BLOCKS);
-    if (!parts) return;
-    LAUNCH(compute, cube_rows, static_cast<unsigned>(rows), 128, 0, parts, grad, rows_in, weight, width,
-           moduli);
-    cuda_sum(compute, loss, parts, rows, static_cast<double>(weight));
+vlp_status cuda_cube_loss(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
+                          const float *table, const int32_t *ids, int64_t count, int32_t rows,
+                          int32_t width, float weight, bool moduli) {
+    cuda_segments segments;
+    const uint8_t *holds;
+    float *parts = scratch<float>(compute, SLOT_SUMS, count > 2 * SUM_BLOCKS ? count : 2 * SUM_BLOCKS);
+    if (count == 0 || !parts || !open_segments(compute, &segments, &holds, touched, ids, count, rows))
+        return cuda_status(compute);
+    LAUNCH(compute, cube_rows, static_cast<unsigned>(count), 128, 0, parts, grad, table, holds, segments,
+           count, static_cast<uint32_t>(rows), width, weight, moduli);
+    cuda_sum(compute, loss, parts, count, static_cast<double>(weight));
+    return cuda_status(compute);
 }

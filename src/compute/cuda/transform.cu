@@ -72,56 +72,80 @@ __global__ static void query_rows_backward(vlp_form form, float *heads_grad, con
     }
 }
 
-enum { RELATION_THREADS = 256 };
+enum { RELATION_THREADS = 256, RELATION_COLUMNS = 128 };
 
-/* A block for every query and slice of columns; the first query of a relation works for all of its. */
-__global__ static void relation_rows_backward(vlp_form form, float *relation_grad, const float *q_grad,
-                                              const float *heads, const float *table,
-                                              cuda_segments segments, int64_t count,
-                                              uint32_t relation_count, bool linear) {
+/* What a query adds to the gradient of its relation, four columns of it. */
+__device__ static void add_relation(const vlp_form &form, float re[4], float im[4], const float *dq,
+                                    const float *h, const complex_number turn[4], int32_t half,
+                                    int32_t left, bool aligned) {
+    float d_re[4], h_re[4], d_im[4], h_im[4];
+    load4(d_re, dq, left, aligned);
+    if (form.transform == VLP_TRANSLATE) {
+#pragma unroll
+        for (int k = 0; k < 4; k++) re[k] += d_re[k];
+        return;
+    }
+    load4(h_re, h, left, aligned);
+    if (form.transform == VLP_SCALE) {
+#pragma unroll
+        for (int k = 0; k < 4; k++) re[k] += d_re[k] * h_re[k];
+        return;
+    }
+    load4(d_im, dq + half, left, aligned);
+    load4(h_im, h + half, left, aligned);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        complex_number z = {h_re[k], h_im[k]}, d = {d_re[k], d_im[k]};
+        if (form.transform == VLP_ROTATE) {
+            /* d q / d theta = i q: the gradient along the circle. */
+            complex_number turned = times(z, turn[k]);
+            re[k] += form.phase_scale * (d.im * turned.re - d.re * turned.im);
+        } else {
+            complex_number part = times_conjugate(d, z);
+            re[k] += part.re;
+            im[k] += part.im;
+        }
+    }
+}
+
+/* A block for every query and slice of columns; the first query of a relation works for all of its, a
+ * warp every eighth of them. */
+__global__ static void __launch_bounds__(RELATION_THREADS)
+    relation_rows_backward(vlp_form form, float *relation_grad, const float *q_grad, const float *heads,
+                           const float *table, cuda_segments segments, int64_t count,
+                           uint32_t relation_count, bool aligned) {
+    constexpr int WARPS = RELATION_THREADS / 32;
+    __shared__ float sums[WARPS][2][RELATION_COLUMNS];
     int64_t at = blockIdx.x;
     if (!segment_begins(segments.keys, at, relation_count)) return;
     int64_t end = segment_end(segments.keys, at, count), width = form.query_width;
     int64_t row = static_cast<int64_t>(segments.keys[at]) * form.relation_width;
-    int32_t half = form.query_width / 2;
-    int32_t columns =
-        form.transform == VLP_ROTATE || form.transform == VLP_SCALE_COMPLEX ? half : form.query_width;
-    int lane = threadIdx.x % 32, share = threadIdx.x / 32;
-    int32_t j = static_cast<int32_t>(blockIdx.y) * 32 + lane;
-    bool there = j < columns && !(form.transform == VLP_TRANSLATE && linear);
-    complex_number turn = {0, 0}, sum = {0, 0};
-    if (there && form.transform == VLP_ROTATE) turn = phase(table[row + j], form.phase_scale);
-#pragma unroll 4
-    for (int64_t i = at + share; there && i < end; i += RELATION_THREADS / 32) {
+    bool complex = form.transform == VLP_ROTATE || form.transform == VLP_SCALE_COMPLEX;
+    int32_t half = complex ? form.query_width / 2 : 0, columns = form.query_width - half;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int32_t j = static_cast<int32_t>(blockIdx.y) * RELATION_COLUMNS + 4 * lane, left = columns - j;
+    complex_number turn[4] = {};
+    float re[4] = {0, 0, 0, 0}, im[4] = {0, 0, 0, 0};
+    for (int k = 0; k < 4 && k < left && form.transform == VLP_ROTATE; k++)
+        turn[k] = phase(table[row + j + k], form.phase_scale);
+#pragma unroll 2
+    for (int64_t i = at + warp; left > 0 && i < end; i += WARPS) {
         int64_t item = segments.order[i];
-        const float *dq = q_grad + item * width, *h = heads + item * form.entity_width;
-        if (form.transform == VLP_TRANSLATE) {
-            sum.re += dq[j];
-        } else if (form.transform == VLP_SCALE) {
-            sum.re += dq[j] * h[j];
-        } else {
-            complex_number z = number(h, j, half), d = number(dq, j, half);
-            if (form.transform == VLP_ROTATE) {
-                /* d q / d theta = i q: the gradient along the circle. */
-                complex_number turned = times(z, turn);
-                sum.re += form.phase_scale * (d.im * turned.re - d.re * turned.im);
-            } else {
-                complex_number part = times_conjugate(d, z);
-                sum.re += part.re;
-                sum.im += part.im;
-            }
-        }
+        add_relation(form, re, im, q_grad + item * width + j, heads + item * form.entity_width + j, turn,
+                     half, left, aligned);
     }
-    __shared__ complex_number sums[RELATION_THREADS / 32][32];
-    sums[share][lane] = sum;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        sums[warp][0][4 * lane + k] = re[k];
+        sums[warp][1][4 * lane + k] = im[k];
+    }
     __syncthreads();
-    if (share > 0 || !there) return;
-    for (int w = 1; w < RELATION_THREADS / 32; w++) {
-        sum.re += sums[w][lane].re;
-        sum.im += sums[w][lane].im;
-    }
-    relation_grad[row + j] += sum.re;
-    if (form.transform == VLP_SCALE_COMPLEX) relation_grad[row + half + j] += sum.im;
+    int side = threadIdx.x / RELATION_COLUMNS, column = threadIdx.x % RELATION_COLUMNS;
+    j = static_cast<int32_t>(blockIdx.y) * RELATION_COLUMNS + column;
+    if (j >= columns || (side == 1 && form.transform != VLP_SCALE_COMPLEX)) return;
+    float sum = 0;
+    for (int w = 0; w < WARPS; w++) sum += sums[w][side][column];
+    relation_grad[row + side * half + j] += sum;
 }
 
 /* ---- Matrices ------------------------------------------------------------------------------------ */
@@ -247,9 +271,14 @@ vlp_status cuda_query_backward(vlp_compute *compute, const vlp_form *form, float
     }
     LAUNCH(compute, query_rows_backward, static_cast<unsigned>(count), 128, 0, *form, heads_grad, q_grad,
            relations, relation_table);
-    dim3 grid(static_cast<unsigned>(count), cuda_blocks(form->query_width, 32));
+    if (form->transform == VLP_TRANSLATE && linear) return cuda_status(compute); /* r is left out */
+    bool complex = form->transform == VLP_ROTATE || form->transform == VLP_SCALE_COMPLEX;
+    int32_t columns = complex ? form->query_width / 2 : form->query_width;
+    uintptr_t places = reinterpret_cast<uintptr_t>(q_grad) | reinterpret_cast<uintptr_t>(heads);
+    dim3 grid(static_cast<unsigned>(count), cuda_blocks(columns, RELATION_COLUMNS));
     LAUNCH(compute, relation_rows_backward, grid, RELATION_THREADS, 0, *form, relation_grad, q_grad,
-           heads, relation_table, segments, count, static_cast<uint32_t>(relation_count), linear);
+           heads, relation_table, segments, count, static_cast<uint32_t>(relation_count),
+           columns % 4 == 0 && places % sizeof(float4) == 0);
     return cuda_status(compute);
 }
 
