@@ -5,6 +5,12 @@
 
 #include "base/formula.h"
 
+/* A GPU gives the halves of a product at once; taken out of 64 bits, each costs an addition as well. */
+#ifdef __CUDA_ARCH__
+#define R123_USE_64BIT 0
+#define R123_USE_MULHILO32_MULHI_INTRIN 1
+#define R123_MULHILO32_MULHI_INTRIN __umulhi
+#endif
 #include <Random123/philox.h>
 
 /* Streams keep independent uses of one seed apart. A new use takes a new number, old ones keep theirs.
@@ -18,7 +24,8 @@ enum vlp_stream {
     VLP_STREAM_RELATIONS = 6,
     VLP_STREAM_HEAD = 7,
     VLP_STREAM_CANDIDATES = 8, /* of a sampled softmax */
-    VLP_STREAM_KEYS = 9,       /* of negatives drawn by exponential keys */
+    VLP_STREAM_KEYS = 9,       /* of negatives drawn by exponential keys: the leading bits */
+    VLP_STREAM_KEY_ENDS = 10,  /* and the others */
     VLP_STREAM_BOOTSTRAP = 20,
     VLP_STREAM_CALIBRATION = 21,
     VLP_STREAM_TEST = 1000

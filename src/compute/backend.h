@@ -38,7 +38,7 @@ typedef struct vlp_pairs {
 typedef struct vlp_shell_view {
     int32_t nodes, limit;
     const uint8_t *matrix; /* (nodes, stride) half-bytes, or NULL */
-    int64_t stride;
+    int64_t stride;        /* bytes, a multiple of 16 */
     const int32_t *counts; /* (nodes, limit + 1) */
     const uint8_t *near;
     const int64_t *near_offset;

@@ -46,9 +46,9 @@ typedef struct vlp_shells {
     int32_t *near_member;
 } vlp_shells;
 
-/* Bytes of a row of the matrix. */
+/* Bytes of a row of the matrix: a multiple of 16, so that 32 distances can be read at once. */
 static inline int64_t vlp_shells_stride(int32_t nodes) {
-    return ((int64_t)nodes + 1) / 2;
+    return ((int64_t)nodes + 31) / 32 * 16;
 }
 
 /* limit: 1 to 14. */

@@ -58,7 +58,7 @@ VLP_CLONES static void note_level(vlp_source_bits *planes, const vlp_source_bits
 static void write_matrix(const sweep *work, const vlp_source_bits *planes, int32_t first,
                          int32_t count) {
     int64_t nodes = work->skeleton->nodes, stride = vlp_shells_stride(work->skeleton->nodes);
-    size_t bytes = (size_t)(count + 1) / 2;
+    size_t bytes = (size_t)vlp_shells_stride(count);
     for (int64_t row = 0; row < nodes; row++) {
         uint64_t words[VLP_BLOCK_SOURCES / 16];
         for (int word = 0; word < VLP_BLOCK_SOURCES / 16; word++) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/distance.h"
 #include "lab.h"
 #include "learn/trainer.h"
 #include "model/gsf.h"
@@ -271,7 +272,7 @@ typedef struct shells {
 } shells;
 
 static void make_shells(lab *bench, shells *out, int32_t nodes) {
-    size_t stride = ((size_t)nodes + 1) / 2, n = (size_t)nodes;
+    size_t stride = (size_t)vlp_shells_stride(nodes), n = (size_t)nodes;
     *out = (shells){nodes, calloc(n * stride, 1), calloc(9 * n, sizeof(int32_t)), {0}};
     assert_true(out->matrix && out->counts);
     for (int32_t i = 0; i < nodes; i++)
@@ -291,7 +292,7 @@ static void make_shells(lab *bench, shells *out, int32_t nodes) {
 }
 
 static int32_t shell_at(const shells *s, int32_t head, int32_t e) {
-    size_t stride = ((size_t)s->nodes + 1) / 2;
+    size_t stride = (size_t)vlp_shells_stride(s->nodes);
     int32_t distance = s->matrix[(size_t)head * stride + (size_t)e / 2] >> (e % 2 * 4) & 15;
     return distance < 1 ? 1 : distance;
 }

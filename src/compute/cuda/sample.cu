@@ -1,435 +1,209 @@
-/* Negatives by p0, without replacement, known answers left out, by exponential keys: entity e gets the
- * key E / w with E drawn from the exponential distribution and w the weight of its shell; the `count`
- * smallest keys are a draw without replacement in proportion to the weights. They are put down in the
- * order of entities.
+/* Negatives by p0, without replacement, known answers left out, by exponential keys (sample_keys.h): the
+ * `count` smallest keys are a draw without replacement in proportion to the weights. They are put down
+ * in the order of entities.
  *
  * Keys are not made for everyone. The sizes of the shells are known, and so is the number of keys
- * expected below a threshold: with one that lets through a few more than are wanted, an entity is tested
- * by comparing its random word with a bound for its shell, and only those that pass get a key and are
+ * expected up to a threshold: with one that lets through a few more than are wanted, only those are
  * chosen from. Where chance lets through too few or too many, the threshold moves and the block tries
- * again: the words are functions of (seed, step, query, entity), so that the result does not depend on
+ * again: the keys are functions of (seed, step, query, entity), so that the result does not depend on
  * it.
  *
  * A block draws for one query. */
+#include <cassert>
 #include <cmath>
 
-#include "base/random.h"
-#include "compute/cuda/device.h"
+#include "compute/cuda/sample_keys.h"
 
-enum { MOST_SHELLS = 16, SAMPLE_THREADS = 512, MOST_KEPT = 8192 };
-
-typedef struct sampling {
-    vlp_shell_view view;
-    bool uniform, matrix;
-    float alpha0;
-    int32_t entities, count, capacity; /* capacity: of those that are kept, a power of two */
-    uint64_t seed;
-} sampling;
-
-/* One query's drawing, in shared memory. */
-typedef struct drawing {
-    int32_t head, shells, first; /* first: the nearest shell that has members left */
-    int32_t left[MOST_SHELLS];
-    uint64_t bound[MOST_SHELLS]; /* words below it are kept; 2^32: all */
-    const int32_t *known;
-    int32_t known_count;
-    int64_t remain;
-    uint64_t counter; /* of the random words */
-    int32_t kept;
-    double level, low, high; /* logarithm of the threshold, and what is known about it */
-} drawing;
-
-/* The place of an entity in an ascending list, or -1. */
-__device__ static int32_t find(const int32_t *list, int32_t count, int32_t entity) {
-    int32_t low = 0, high = count;
-    while (low < high) {
-        int32_t middle = (low + high) / 2;
-        if (list[middle] < entity)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && list[low] == entity ? low : -1;
-}
-
-/* The shell of an entity: distances 0 and 1 are shell 1 (a head is as near as a neighbour), what is
- * farther than the last shell belongs to it. Shell 0 is all entities when draws are uniform. */
-__device__ static int32_t shell_of(const sampling &options, const drawing &draw, int32_t entity) {
-    const vlp_shell_view &view = options.view;
-    if (options.uniform) return 0;
-    int32_t distance = view.limit + 1;
-    if (options.matrix) {
-        distance = view.matrix[draw.head * view.stride + entity / 2] >> (entity % 2 * 4) & 15;
-    } else if (entity == draw.head) {
-        distance = 0;
-    } else {
-        const int32_t *counts = view.counts + static_cast<int64_t>(draw.head) * (view.limit + 1);
-        const int32_t *members = view.near_member + view.near_offset[draw.head];
-        for (int32_t d = 1; d <= view.near[draw.head]; members += counts[d++])
-            if (find(members, counts[d], entity) >= 0) {
-                distance = d;
-                break;
-            }
-    }
-    if (distance < 1) distance = 1;
-    return distance < draw.shells ? distance : draw.shells - 1;
-}
-
-/* Members of the shells of a head, known answers among them. One thread. */
-__device__ static void open_shells(const sampling &options, drawing &draw) {
-    const vlp_shell_view &view = options.view;
-    for (int d = 0; d < MOST_SHELLS; d++) draw.left[d] = 0;
-    if (options.uniform) {
-        draw.shells = 1;
-        draw.left[0] = options.entities;
-        return;
-    }
-    const int32_t *counts = view.counts + static_cast<int64_t>(draw.head) * (view.limit + 1);
-    int32_t last = options.matrix ? view.limit : view.near[draw.head] + 1, rest = options.entities;
-    if (last > view.limit) last = view.limit;
-    draw.shells = last + 1;
-    for (int32_t d = 1; d < last; d++) {
-        draw.left[d] = counts[d] + (d == 1 ? counts[0] : 0);
-        rest -= draw.left[d];
-    }
-    draw.left[last] = rest;
-}
-
-/* How many keys are expected below the threshold exp(level). One warp: a lane a shell. */
-__device__ static float expected(const sampling &options, const drawing &draw, double level) {
-    int d = threadIdx.x % 32;
-    float part = 0;
-    if (d < draw.shells && draw.left[d] > 0) {
-        float power =
-            expf(static_cast<float>(level - static_cast<double>(options.alpha0) * (d - draw.first)));
-        part = -expm1f(-power) * static_cast<float>(draw.left[d]);
-    }
-    return warp_sum(part);
-}
-
-/* A threshold below which `wanted` keys are expected. One warp. */
-__device__ static double solve_level(const sampling &options, const drawing &draw, float wanted) {
-    double low = -60, high = static_cast<double>(options.alpha0) * MOST_SHELLS + 60;
-    for (int i = 0; i < 24; i++) {
-        double middle = 0.5 * (low + high);
-        if (expected(options, draw, middle) < wanted)
-            low = middle;
-        else
-            high = middle;
-    }
-    return high;
-}
-
-/* Bounds of the random words for a threshold. One thread a shell. */
-__device__ static void set_bounds(const sampling &options, drawing &draw, bool all) {
-    int d = threadIdx.x;
-    if (d >= MOST_SHELLS) return;
-    double power = exp(draw.level - static_cast<double>(options.alpha0) * (d - draw.first));
-    double bound = all || !isfinite(power) ? 0x1p32 : ceil(-expm1(-power) * 0x1p32);
-    draw.bound[d] = bound >= 0x1p32 ? static_cast<uint64_t>(1) << 32 : static_cast<uint64_t>(bound);
-}
-
-/* The logarithm of a key: of E / w, relative to the weight of the nearest shell. */
-__device__ static double key_of(const sampling &options, const drawing &draw, uint32_t word,
-                                int32_t shell) {
-    double unit = (static_cast<double>(word) + 0.5) * 0x1p-32;
-    return log(-log1p(-unit)) + static_cast<double>(options.alpha0) * (shell - draw.first);
-}
-
-/* ---- Passing over the entities ------------------------------------------------------------------- */
-
-__device__ static vlp_random4 words_of(const sampling &options, const drawing &draw, int32_t block) {
-    return vlp_random(options.seed, VLP_STREAM_KEYS, draw.counter, static_cast<uint32_t>(block));
-}
-
-/* Whether an entity whose word passed is really there to be drawn. */
-__device__ static bool is_there(const drawing &draw, int32_t entity) {
-    return find(draw.known, draw.known_count, entity) < 0;
-}
-
-/* Calls keep(entity, word, shell) for everyone whose word is below the bound of its shell, known ones
- * among them, in any order. Few lanes of a warp do so at a time: what it does is to be little. */
-template <class Keep>
-__device__ static void pass_over(const sampling &options, const drawing &draw, Keep keep) {
-    const vlp_shell_view &view = options.view;
-    bool lists = !options.uniform && !options.matrix;
-    int32_t rest = options.uniform ? 0 : draw.shells - 1;
-    const uint8_t *row = options.matrix ? view.matrix + draw.head * view.stride : nullptr;
-    for (int32_t block = threadIdx.x; block * 4 < options.entities; block += blockDim.x) {
-        vlp_random4 words = words_of(options, draw, block);
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            int32_t entity = 4 * block + i, shell = rest;
-            if (entity >= options.entities) break;
-            if (row) {
-                int32_t distance = row[entity / 2] >> (entity % 2 * 4) & 15;
-                shell = distance < 1 ? 1 : distance < draw.shells ? distance : rest;
-            }
-            if (words.v[i] >= draw.bound[shell]) continue;
-            if (lists && shell_of(options, draw, entity) != rest) continue;
-            keep(entity, words.v[i], shell);
-        }
-    }
-    if (!lists) return;
-    /* Those of the near lists, and the head, which stands in none. */
-    const int32_t *counts = view.counts + static_cast<int64_t>(draw.head) * (view.limit + 1);
-    const int32_t *members = view.near_member + view.near_offset[draw.head];
-    for (int32_t d = 0; d <= view.near[draw.head]; d++) {
-        int32_t shell = d < 1 ? 1 : d, count = d == 0 ? 1 : counts[d];
-        for (int32_t i = threadIdx.x; shell < rest && i < count; i += blockDim.x) {
-            int32_t entity = d == 0 ? draw.head : members[i];
-            uint32_t word = words_of(options, draw, entity / 4).v[entity % 4];
-            if (word < draw.bound[shell]) keep(entity, word, shell);
-        }
-        if (d > 0) members += counts[d];
-    }
-}
-
-/* Sets up a query. All threads. */
-__device__ static void open_drawing(const sampling &options, drawing &draw, const int32_t *heads,
-                                    const int64_t *known_begin, const int64_t *known_end,
-                                    const int32_t *known, const vlp_step_values *values) {
-    int64_t query = blockIdx.x;
-    if (threadIdx.x == 0) {
-        draw.head = heads[query];
-        draw.known = known + known_begin[query];
-        draw.known_count = static_cast<int32_t>(known_end[query] - known_begin[query]);
-        draw.counter = static_cast<uint64_t>(values->step) << 32 | static_cast<uint32_t>(query);
-        open_shells(options, draw);
-    }
-    __syncthreads();
-    for (int32_t i = threadIdx.x; i < draw.known_count; i += blockDim.x)
-        atomicSub(&draw.left[shell_of(options, draw, draw.known[i])], 1);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        draw.remain = 0;
-        draw.first = 0;
-        for (int32_t d = draw.shells - 1; d >= 0; d--) {
-            draw.remain += draw.left[d];
-            if (draw.left[d] > 0) draw.first = d;
-        }
-        draw.low = -INFINITY;
-        draw.high = INFINITY;
-        draw.level = 0;
-    }
-    __syncthreads();
-}
-
-/* Moves the threshold after `kept` keys were found below it, of which there should be least .. most.
- * Returns whether it is good. All threads; draw.kept is read. */
-__device__ static bool settle(drawing &draw, int64_t least, int64_t most) {
-    __syncthreads();
-    int64_t kept = draw.kept;
-    __syncthreads();
-    if (kept >= least && kept <= most) return true;
-    if (threadIdx.x == 0) {
-        if (kept < least)
-            draw.low = draw.level;
-        else
-            draw.high = draw.level;
-        draw.level = isinf(draw.high)  ? draw.low + 0.5
-                     : isinf(draw.low) ? draw.high - 0.5
-                                       : 0.5 * (draw.low + draw.high);
-    }
-    __syncthreads();
-    return false;
-}
+enum {
+    MOST_KEPT = 8192,
+    BINS = 512,          /* of keys, 64 an octave at first */
+    FEW_TOGETHER = 64,   /* keys that are compared each with each */
+    FIXED_SHARED = 12288 /* bytes of shared memory that do not grow with the work, and some to spare */
+};
 
 /* ---- A few: kept in shared memory, and the smallest keys chosen among them ------------------------ */
 
-/* Bits that are ordered as the numbers are. */
-__device__ static uint64_t ordered_bits(double key) {
-    uint64_t bits = static_cast<uint64_t>(__double_as_longlong(key));
-    return bits >> 63 ? ~bits : bits | static_cast<uint64_t>(1) << 63;
+/* Places behind one another for the lanes of a warp that want one. All lanes. */
+__device__ static int32_t take_place(int32_t *taken, bool wanted) {
+    unsigned some = __ballot_sync(ALL_LANES, wanted);
+    int32_t lane = threadIdx.x % 32, begin = 0;
+    if (lane == 0 && some) begin = atomicAdd(taken, __popc(some));
+    return __shfl_sync(ALL_LANES, begin, 0) + __popc(some & ((1u << lane) - 1));
 }
 
-/* What is known of the key that stands at place `wanted` in ascending order. */
+/* Keys below low are chosen and keys above high are not; of the `together` others, all but the `excess`
+ * largest. */
 typedef struct selection {
-    uint64_t prefix;  /* its leading bits, the others zero */
-    uint64_t mask;    /* which bits these are */
-    int32_t wanted;   /* its place among the keys with these leading bits */
-    int32_t together; /* how many there are */
+    uint32_t low, high;
+    int32_t excess, together;
 } selection;
 
-/* Finds the `count`-th smallest of more than `count` keys, digit by digit, until all that share its
- * leading bits are wanted, or no bits are left. All threads. */
-__device__ static void select_key(selection &found, const uint64_t *keys, int32_t kept, int32_t count) {
-    __shared__ int32_t histogram[256];
-    __shared__ uint64_t some, differ; /* bits in which not all keys are the same */
-    if (threadIdx.x == 0) {
-        some = keys[0];
-        differ = 0;
-    }
-    __syncthreads();
-    uint64_t mine = 0;
-    for (int32_t i = threadIdx.x; i < kept; i += blockDim.x) mine |= keys[i] ^ some;
-    for (int offset = 16; offset > 0; offset /= 2) mine |= __shfl_xor_sync(ALL_LANES, mine, offset);
-    if (threadIdx.x % 32 == 0)
-        atomicOr(reinterpret_cast<unsigned long long *>(&differ), static_cast<unsigned long long>(mine));
-    __syncthreads();
-    int top = differ ? 63 - __clzll(static_cast<long long>(differ)) : 0;
-    int first = top > 7 ? top - 7 : 0; /* of eight bits, the highest that differs among them */
-    if (threadIdx.x == 0) {
-        uint64_t same = first + 8 < 64 ? ~static_cast<uint64_t>(0) << (first + 8) : 0;
-        found = {some & same, same, count, kept};
-    }
-    __syncthreads();
-    for (int shift = first; found.together > found.wanted; shift = shift > 8 ? shift - 8 : 0) {
-        for (int32_t i = threadIdx.x; i < 256; i += blockDim.x) histogram[i] = 0;
-        __syncthreads();
-        for (int32_t i = threadIdx.x; i < kept; i += blockDim.x)
-            if ((keys[i] & found.mask) == found.prefix) atomicAdd(&histogram[keys[i] >> shift & 255], 1);
-        __syncthreads();
-        if (threadIdx.x < 32) {
-            /* Eight digits a lane; the lane where the sum reaches what is wanted goes on alone. */
-            int32_t lane = threadIdx.x, sum = 0, before;
-            for (int i = 0; i < 8; i++) sum += histogram[8 * lane + i];
-            before = sum;
-            for (int offset = 1; offset < 32; offset *= 2) {
-                int32_t other = __shfl_up_sync(ALL_LANES, before, offset);
-                if (lane >= offset) before += other;
+/* The bin where the excess ends, counted from the first; found.excess and found.together become those of
+ * the bin. One warp, every one for itself. */
+__device__ static int32_t find_bin(selection &found, const int32_t *bins) {
+    int32_t lane = threadIdx.x % 32;
+    for (int32_t start = 0;; start += 128) {
+        int4 four = reinterpret_cast<const int4 *>(bins + start)[lane];
+        int32_t sum = four.x + four.y + four.z + four.w, through = sum_through(sum);
+        unsigned reached = __ballot_sync(ALL_LANES, through >= found.excess);
+        if (!reached) {
+            found.excess -= __shfl_sync(ALL_LANES, through, 31);
+            continue;
+        }
+        int32_t bin = start + 4 * lane, excess = found.excess - (through - sum);
+        const int32_t sizes[] = {four.x, four.y, four.z, four.w};
+        int32_t size = sizes[0];
+#pragma unroll
+        for (int i = 1; i < 4; i++)
+            if (bin % 4 == i - 1 && excess > size) {
+                excess -= size;
+                size = sizes[i];
+                bin++;
             }
-            before -= sum;
-            int32_t wanted = found.wanted;
-            __syncwarp();
-            if (before < wanted && before + sum >= wanted) {
-                int digit = 8 * lane;
-                while (before + histogram[digit] < wanted) before += histogram[digit++];
-                found.prefix |= static_cast<uint64_t>(digit) << shift;
-                found.mask |= static_cast<uint64_t>(255) << shift;
-                found.wanted = wanted - before;
-                found.together = histogram[digit];
-            }
-        }
-        __syncthreads();
-        if (shift == 0) break;
+        int source = __ffs(static_cast<int>(reached)) - 1;
+        found.excess = __shfl_sync(ALL_LANES, excess, source);
+        found.together = __shfl_sync(ALL_LANES, size, source);
+        return __shfl_sync(ALL_LANES, bin, source);
     }
 }
 
-/* Whether the i-th of those that were kept is among the smallest. Of equal keys the first entities are.
- */
-__device__ static bool is_chosen(const selection &found, const uint64_t *keys, const int32_t *ids,
-                                 int32_t kept, int32_t i) {
-    uint64_t leading = keys[i] & found.mask;
-    if (leading != found.prefix) return leading < found.prefix;
-    if (found.together <= found.wanted) return true;
-    int32_t before = 0;
-    for (int32_t j = 0; j < kept; j++)
-        before += (keys[j] & found.mask) == found.prefix && ids[j] < ids[i];
-    return before < found.wanted;
-}
-
-/* Writes the entities whose bits are set, ascending; -1 behind the last. All threads. */
-__device__ static void write_set(int32_t *row, const uint32_t *bits, int32_t entities, int32_t count) {
-    int32_t words = (entities + 31) / 32, used = 0;
-    for (int32_t start = 0; start < words; start += blockDim.x) {
-        __shared__ int32_t sums[32];
-        int32_t at = start + threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-        uint32_t word = at < words ? bits[at] : 0;
-        int32_t mine = __popc(word), before = mine, total = 0;
-        for (int offset = 1; offset < 32; offset *= 2) {
-            int32_t other = __shfl_up_sync(ALL_LANES, before, offset);
-            if (lane >= offset) before += other;
-        }
+/* Where the smallest `count` of the kept keys end: keys are counted in bins from the threshold down, and
+ * again within the bin where the end is while there are many in it. All threads; keys: (kept) with their
+ * entities below them. */
+__device__ static selection select_keys(const uint64_t *keys, int32_t kept, int32_t count,
+                                        uint32_t threshold) {
+    __shared__ __align__(16) int32_t bins[BINS];
+    selection found = {0, threshold, kept - count, kept};
+    if (found.excess <= 0) {
         __syncthreads();
-        if (lane == 31) sums[warp] = before;
-        __syncthreads();
-        before += used - mine;
-        for (int32_t w = 0; w < static_cast<int32_t>(blockDim.x) / 32; w++) {
-            if (w < warp) before += sums[w];
-            total += sums[w];
-        }
-        for (; word; word &= word - 1) row[before++] = 32 * at + __ffs(static_cast<int>(word)) - 1;
-        used += total;
+        return {UINT32_MAX, UINT32_MAX, 0, 0};
     }
-    for (int32_t i = used + threadIdx.x; i < count; i += blockDim.x) row[i] = -1;
+    /* Mostly the end is less than an octave below the threshold; the last bin takes what is far below.
+     */
+    int shift = KEY_OCTAVE - 6;
+    for (;;) {
+        __syncthreads();
+        for (int32_t i = threadIdx.x; i < BINS; i += blockDim.x) bins[i] = 0;
+        __syncthreads();
+        for (int32_t i = threadIdx.x; i < kept; i += blockDim.x) {
+            uint32_t key = static_cast<uint32_t>(keys[i] >> 32);
+            if (key < found.low || key > found.high) continue;
+            atomicAdd(&bins[min((found.high - key) >> shift, static_cast<uint32_t>(BINS) - 1)], 1);
+        }
+        __syncthreads();
+        int32_t bin = find_bin(found, bins);
+        uint32_t width = (1u << shift) - 1;
+        found.high -= static_cast<uint32_t>(bin) << shift;
+        if (bin < BINS - 1 && found.high - found.low > width) found.low = found.high - width;
+        if (found.together <= FEW_TOGETHER || found.low == found.high) return found;
+        shift = max(32 - __clz(static_cast<int>(found.high - found.low)) - 9, 0);
+    }
 }
 
-__global__ static void __launch_bounds__(SAMPLE_THREADS)
+/* Sets the bits of the smallest keys. All threads; line: (kept). */
+__device__ static void mark_chosen(uint32_t *bits, const selection &found, const uint64_t *keys,
+                                   int32_t kept, int32_t *line, int32_t *together) {
+    for (int32_t i = threadIdx.x; i < kept; i += blockDim.x) {
+        uint32_t key = static_cast<uint32_t>(keys[i] >> 32), entity = static_cast<uint32_t>(keys[i]);
+        if (key < found.low)
+            atomicOr(&bits[entity / 32], 1u << (entity % 32));
+        else if (key <= found.high)
+            line[atomicAdd(together, 1)] = i;
+    }
+    __syncthreads();
+    for (int32_t i = threadIdx.x; i < *together; i += blockDim.x) {
+        uint64_t key = keys[line[i]];
+        uint32_t entity = static_cast<uint32_t>(key);
+        int32_t larger = 0;
+        for (int32_t j = 0; j < *together; j++) larger += keys[line[j]] > key;
+        if (larger >= found.excess) atomicOr(&bits[entity / 32], 1u << (entity % 32));
+    }
+    __syncthreads();
+}
+
+/* Writes the entities whose bits are set, ascending, -1 behind the last. All threads; line: (count), by
+ * which they go to memory side by side. */
+__device__ static void write_set(int32_t *row, int32_t *line, const uint32_t *bits, int32_t entities,
+                                 int32_t count) {
+    __shared__ int32_t sums[32];
+    int32_t threads = blockDim.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int32_t words = (entities + 31) / 32, each = (words + threads - 1) / threads;
+    int32_t begin = each * static_cast<int32_t>(threadIdx.x), end = min(begin + each, words), mine = 0;
+    for (int32_t at = begin; at < end; at++) mine += __popc(bits[at]);
+    int32_t place = sum_through(mine);
+    if (lane == 31) sums[warp] = place;
+    __syncthreads();
+    int32_t sum = lane < threads / 32 ? sums[lane] : 0, total = warp_sum(sum);
+    place += warp_sum(lane < warp ? sum : 0) - mine;
+    for (int32_t at = begin; at < end; at++)
+        for (uint32_t word = bits[at]; word; word &= word - 1)
+            line[place++] = 32 * at + __ffs(static_cast<int>(word)) - 1;
+    __syncthreads();
+    for (int32_t i = threadIdx.x; i < count; i += threads) row[i] = i < total ? line[i] : -1;
+}
+
+template <source Shells>
+__global__ static void __launch_bounds__(MOST_SAMPLE_THREADS, 2)
     sample_few(int32_t *entities, sampling options, const int32_t *heads, const int64_t *known_begin,
                const int64_t *known_end, const int32_t *known, const vlp_step_values *values) {
-    extern __shared__ uint64_t keys[]; /* (capacity), then ids (capacity), then a bit an entity */
-    int32_t *ids = reinterpret_cast<int32_t *>(keys + options.capacity);
-    uint32_t *bits = reinterpret_cast<uint32_t *>(ids + options.capacity);
+    /* (capacity) keys with their entities, then line (capacity), then a bit an entity: known ones, later
+     * those that are chosen */
+    extern __shared__ uint64_t keys[];
+    int32_t *line = reinterpret_cast<int32_t *>(keys + options.capacity);
+    uint32_t *bits = reinterpret_cast<uint32_t *>(line + options.capacity);
     __shared__ drawing draw;
-    __shared__ selection found;
-    int32_t words = (options.entities + 31) / 32;
+    __shared__ int32_t together;
+    options.shells = Shells;
+    query asked = open_query(options, heads, known_begin, known_end, known, values);
+    int32_t words = (options.entities + 31) / 32, capacity = options.capacity, count = options.count;
     for (int32_t i = threadIdx.x; i < words; i += blockDim.x) bits[i] = 0;
-    open_drawing(options, draw, heads, known_begin, known_end, known, values);
-    for (int32_t i = threadIdx.x; i < draw.known_count; i += blockDim.x)
-        atomicOr(&bits[draw.known[i] / 32], 1u << (draw.known[i] % 32));
-    int32_t capacity = options.capacity, count = options.count;
-    int64_t least = draw.remain < count ? draw.remain : count;
-    bool all = draw.remain <= capacity;
-    if (!all && threadIdx.x < 32) {
-        double level = solve_level(options, draw, 0.5f * static_cast<float>(count + capacity));
-        if (threadIdx.x == 0) draw.level = level;
-    }
-    for (int round = 0; round < 200; round++) {
-        __syncthreads();
-        set_bounds(options, draw, all);
-        if (threadIdx.x == 0) draw.kept = 0;
-        __syncthreads();
-        pass_over(options, draw, [&](int32_t entity, uint32_t word, int32_t shell) {
-            if (bits[entity / 32] >> (entity % 32) & 1) return; /* known */
-            int32_t place = atomicAdd(&draw.kept, 1);
-            if (place >= capacity) return;
-            keys[place] = static_cast<uint64_t>(shell) << 32 | word;
-            ids[place] = entity;
+    open_shells(options, asked, draw, bits);
+    open_threshold(options, asked, draw, (count + capacity) / 2, capacity);
+    do {
+        pass_over(options, asked, draw, [&](int32_t entity) {
+            bool kept = entity >= 0 && !(bits[entity / 32] >> (entity % 32) & 1);
+            uint32_t key = kept ? key_of(options, asked, draw, entity) : 0;
+            kept = kept && key <= draw.threshold;
+            int32_t place = take_place(&draw.kept, kept);
+            if (kept && place < capacity)
+                keys[place] = static_cast<uint64_t>(key) << 32 | static_cast<uint32_t>(entity);
         });
-        if (settle(draw, least, capacity)) break;
-    }
-    int32_t kept = draw.kept < capacity ? draw.kept : capacity;
-    for (int32_t i = threadIdx.x; i < kept; i += blockDim.x)
-        keys[i] = ordered_bits(
-            key_of(options, draw, static_cast<uint32_t>(keys[i]), static_cast<int32_t>(keys[i] >> 32)));
+    } while (!settle(options, asked, draw, min(asked.remain, count), capacity));
+    int32_t kept = min(draw.kept, capacity);
     for (int32_t i = threadIdx.x; i < words; i += blockDim.x) bits[i] = 0;
-    __syncthreads();
-    select_key(found, keys, kept, kept < count ? kept : count);
-    for (int32_t i = threadIdx.x; i < kept; i += blockDim.x)
-        if (is_chosen(found, keys, ids, kept, i)) atomicOr(&bits[ids[i] / 32], 1u << (ids[i] % 32));
-    __syncthreads();
-    write_set(entities + static_cast<int64_t>(blockIdx.x) * (count + 1) + 1, bits, options.entities,
-              count);
+    if (threadIdx.x == 0) together = 0;
+    selection found = select_keys(keys, kept, count, draw.threshold);
+    mark_chosen(bits, found, keys, kept, line, &together);
+    write_set(entities + static_cast<int64_t>(blockIdx.x) * (count + 1) + 1, line, bits,
+              options.entities, count);
 }
 
-/* ---- Many: the threshold is found to the key, and all below it are taken in order ---------------- */
+/* ---- Many: the threshold is found to the key, and all up to it are taken in order ---------------- */
 
-__global__ static void __launch_bounds__(SAMPLE_THREADS)
+template <source Shells>
+__global__ static void __launch_bounds__(MOST_SAMPLE_THREADS, 2)
     sample_many(int32_t *entities, sampling options, const int32_t *heads, const int64_t *known_begin,
                 const int64_t *known_end, const int32_t *known, const vlp_step_values *values) {
     __shared__ drawing draw;
-    open_drawing(options, draw, heads, known_begin, known_end, known, values);
+    options.shells = Shells;
+    query asked = open_query(options, heads, known_begin, known_end, known, values);
     int32_t count = options.count;
-    bool all = draw.remain <= count;
-    if (!all && threadIdx.x < 32) {
-        double level = solve_level(options, draw, static_cast<float>(count));
-        if (threadIdx.x == 0) draw.level = level;
+    open_shells(options, asked, draw, nullptr);
+    open_threshold(options, asked, draw, count, count);
+    if (asked.remain > count) {
+        do {
+            pass_over(options, asked, draw, [&](int32_t entity) {
+                bool kept = entity >= 0 && key_of(options, asked, draw, entity) <= draw.threshold;
+                take_place(&draw.kept, kept && !is_known(asked, entity));
+            });
+        } while (!settle(options, asked, draw, count, count));
     }
-    bool settled = all;
-    for (int round = 0; round < 200 && !settled; round++) {
-        __syncthreads();
-        set_bounds(options, draw, false);
-        if (threadIdx.x == 0) draw.kept = 0;
-        __syncthreads();
-        pass_over(options, draw, [&](int32_t entity, uint32_t, int32_t) {
-            if (is_there(draw, entity)) atomicAdd(&draw.kept, 1);
-        });
-        settled = settle(draw, count, count);
-    }
-    /* Equal keys cannot be told apart: of a few too many, the first are taken. */
-    if (!settled && threadIdx.x == 0) draw.level = draw.high;
-    __syncthreads();
-    set_bounds(options, draw, all);
-    __syncthreads();
+    /* Of equal keys that are a few too many together, the first are taken. */
     int32_t *row = entities + static_cast<int64_t>(blockIdx.x) * (count + 1) + 1, used = 0;
     for (int32_t start = 0; start < options.entities && used < count; start += blockDim.x) {
         int32_t entity = start + threadIdx.x, total;
-        bool taken = false;
-        if (entity < options.entities) {
-            uint32_t word = words_of(options, draw, entity / 4).v[entity % 4];
-            taken = word < draw.bound[shell_of(options, draw, entity)] && is_there(draw, entity);
-        }
+        bool taken = entity < options.entities &&
+                     key_of(options, asked, draw, entity) <= draw.threshold && !is_known(asked, entity);
         int32_t place = used + place_of(taken, &total);
         if (taken && place < count) row[place] = entity;
         used += total;
@@ -439,35 +213,51 @@ __global__ static void __launch_bounds__(SAMPLE_THREADS)
 
 /* ---- The operation ------------------------------------------------------------------------------- */
 
-vlp_status cuda_sample(vlp_compute *compute, int32_t *entities, const int32_t *heads, int32_t batch,
-                       const int64_t *known_begin, const int64_t *known_end, const int32_t *known,
-                       const vlp_sample_options *options) {
-    compute->pairs_of = nullptr;
-    if (batch == 0 || options->count == 0) return cuda_status(compute);
+/* Threads a query, so that as many queries as can be are drawn for at once. */
+static int threads_for(const vlp_compute *compute, int32_t batch) {
+    int32_t together = (batch + compute->multiprocessors - 1) / compute->multiprocessors;
+    return together <= 2 ? MOST_SAMPLE_THREADS : together <= 4 ? 256 : 128;
+}
+
+template <source Shells>
+static vlp_status sample(vlp_compute *compute, int32_t *entities, const int32_t *heads, int32_t batch,
+                         const int64_t *known_begin, const int64_t *known_end, const int32_t *known,
+                         const vlp_sample_options *options) {
     sampling work = {};
     if (options->shells) work.view = *options->shells;
-    work.uniform = !options->shells;
-    work.matrix = options->shells && options->shells->matrix;
     work.alpha0 = options->alpha0;
     work.entities = options->entities;
     work.count = options->count;
     work.seed = options->seed;
     /* Twice six deviations and a few: as good as never too few or too many. */
     double room = options->count + 2 * (6 * std::sqrt(static_cast<double>(options->count)) + 32);
-    work.capacity = 64;
-    while (work.capacity < room && work.capacity <= MOST_KEPT) work.capacity *= 2;
+    if (room > MOST_KEPT) room = MOST_KEPT;
+    work.capacity = static_cast<int32_t>(room);
     size_t bytes = static_cast<size_t>(work.capacity) * (sizeof(uint64_t) + sizeof(int32_t)) +
                    static_cast<size_t>(options->entities + 31) / 32 * sizeof(uint32_t);
-    if (work.capacity > MOST_KEPT || bytes > compute->shared_limit - 4096) {
-        LAUNCH(compute, sample_many, static_cast<unsigned>(batch), SAMPLE_THREADS, 0, entities, work,
-               heads, known_begin, known_end, known, compute->values);
+    if (room >= MOST_KEPT || bytes > compute->shared_limit - FIXED_SHARED) {
+        LAUNCH(compute, sample_many<Shells>, static_cast<unsigned>(batch), MOST_SAMPLE_THREADS, 0,
+               entities, work, heads, known_begin, known_end, known, compute->values);
         return cuda_status(compute);
     }
     cuda_note(compute,
-              cudaFuncSetAttribute(sample_few, cudaFuncAttributeMaxDynamicSharedMemorySize,
+              cudaFuncSetAttribute(sample_few<Shells>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(bytes)),
               "asking for shared memory");
-    LAUNCH(compute, sample_few, static_cast<unsigned>(batch), SAMPLE_THREADS, bytes, entities, work,
-           heads, known_begin, known_end, known, compute->values);
+    LAUNCH(compute, sample_few<Shells>, static_cast<unsigned>(batch), threads_for(compute, batch), bytes,
+           entities, work, heads, known_begin, known_end, known, compute->values);
     return cuda_status(compute);
+}
+
+vlp_status cuda_sample(vlp_compute *compute, int32_t *entities, const int32_t *heads, int32_t batch,
+                       const int64_t *known_begin, const int64_t *known_end, const int32_t *known,
+                       const vlp_sample_options *options) {
+    const vlp_shell_view *shells = options->shells;
+    compute->pairs_of = nullptr;
+    if (batch == 0 || options->count == 0) return cuda_status(compute);
+    assert(!shells || !shells->matrix || shells->stride % 16 == 0);
+    return (!shells          ? sample<UNIFORM>
+            : shells->matrix ? sample<MATRIX>
+                             : sample<LISTS>)(compute, entities, heads, batch, known_begin, known_end,
+                                              known, options);
 }
