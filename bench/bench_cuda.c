@@ -197,9 +197,7 @@ static void measure_card(work *w) {
 /* ---- Operations of a step ------------------------------------------------------------------------ */
 
 static vlp_pairs pairs_of(work *w) {
-    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
-    return (vlp_pairs){w->trainer->batch, w->trainer->width, w->trainer->chosen.pairs, entities->rounded,
-                       entities->rounding};
+    return vlp_trainer_pairs(w->trainer);
 }
 
 static void op_batch(work *w) {
@@ -235,8 +233,9 @@ static void op_pair_backward(work *w) {
     vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
     vlp_table *relations = &w->model->tables[VLP_TABLE_RELATIONS];
     w->backend->fill_bytes(w->compute, entities->touched, 0, (size_t)entities->rows);
-    need(w->backend->pair_backward(w->compute, &w->model->form, w->trainer->q_grad, entities->grad,
-                                   entities->touched, relations->grad, w->trainer->scores, w->trainer->q,
+    need(w->backend->pair_backward(w->compute, &w->model->form, w->trainer->q_grad,
+                                   w->trainer->fused ? NULL : entities->grad, entities->touched,
+                                   relations->grad, w->trainer->scores, w->trainer->q,
                                    w->trainer->chosen.relations, relations->value, w->model->relations,
                                    entities->value, w->model->entities, &pairs));
 }
@@ -338,7 +337,12 @@ static void op_update(work *w) {
                            .inverse_norms = w->trainer->inverse_norms,
                            .rounded = table->rounded,
                            .rounding = table->rounding};
-    w->backend->update(w->compute, &update, &updated, 1);
+    vlp_pairs pairs = pairs_of(w);
+    if (w->trainer->fused)
+        need(w->backend->pair_update(w->compute, &w->model->form, &update, &updated, w->trainer->scores,
+                                     w->trainer->q, &pairs));
+    else
+        w->backend->update(w->compute, &update, &updated, 1);
 }
 
 /* The products of the head: 2 of (b, e, q) forward, 1 of (b, e, e + q); and back two of each that are
@@ -361,7 +365,9 @@ static void operations(work *w) {
         line(w, "sample", op_sample, b * n / 2 + 4 * pairs, 0, 0);
         line(w, "pair scores (with sort)", op_pair_scores, table + rows + 8 * pairs, 0, roots);
         line(w, "negative loss", op_negative_loss, 8 * pairs, 0, 0);
-        line(w, "pair backward", op_pair_backward, 3 * table + 2 * rows + 8 * pairs, 0, 2 * roots);
+        line(w, w->trainer->fused ? "pair backward to queries" : "pair backward", op_pair_backward,
+             (rounds(w) ? 0.5 : 1) * table + (w->trainer->fused ? 0 : table) + 2 * rows + 8 * pairs, 0,
+             (w->trainer->fused ? 1 : 2) * roots);
     }
     line(w, "query backward, scatter", op_query_backward, 6 * rows, 0, 0);
     line(w, "head forward", op_head_forward, rows * (2 * w->settings.references + 8),
@@ -374,8 +380,11 @@ static void operations(work *w) {
         line(w, "logits backward to entities", op_entities_backward, 2 * table + logits + rows,
              2 * (double)w->trainer->block * n * e, 0);
     line(w, "head backward", op_head_backward, rows * 12, head_operations(w, true), 0);
-    line(w, "update of entities", op_update,
-         (w->settings.optimizer == VLP_ADAGRAD ? 5 : 7) * table + (rounds(w) ? table / 2 : 0), 0, 0);
+    bool fused = w->trainer->fused;
+    line(w, fused ? "pair backward to entities, update" : "update of entities", op_update,
+         ((w->settings.optimizer == VLP_ADAGRAD ? 5 : 7) - (fused ? 1 : 0)) * table +
+             (rounds(w) ? (fused ? 1 : 0.5) * table : 0),
+         0, fused ? pairs * units : 0);
 }
 
 /* ---- Wholes -------------------------------------------------------------------------------------- */

@@ -189,6 +189,97 @@ static void check_pairs(lab *bench, vlp_similarity similarity) {
     assert_memory_equal(full.touched, rounded.touched, sizeof full.touched);
 }
 
+/* ---- Pairs and the update in one ----------------------------------------------------------------- */
+
+/* What an update leaves behind. */
+typedef struct updated_rows {
+    double *x, *first, *second, *norms;
+    vlp_bf16 copy[64 * 1024];
+    uint8_t touched[64];
+} updated_rows;
+
+/* In two operations, or in one. */
+static void run_update(lab *bench, const pair_case *one, int kind, bool fused, const double *grad,
+                       updated_rows *out) {
+    const vlp_backend *backend = bench->backend;
+    vlp_step_values values = {.step = 3, .rates = {0.01f, 7}, .correction1 = 0.5f, .correction2 = 0.25f};
+    assert_false(backend->step_begin(bench->compute, NULL, &values));
+    vlp_pairs pairs = one->pairs;
+    int32_t q_size = one->batch * one->form.query_width;
+    float *q_grad = lab_put(bench, lab_zeros(bench, q_size), q_size);
+    uint8_t touched[64] = {1, 0, 1};
+    vlp_step_report report = {.scales = {0.5f, 3}};
+    vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, lab_put_bytes(bench, &report, sizeof report)};
+    double *moments = lab_zeros(bench, one->size);
+    for (int32_t i = 0; i < one->size; i++) moments[i] = 0.25;
+    vlp_updated table = {.table = 0,
+                         .width = one->form.entity_width,
+                         .rows = one->entities,
+                         .value = lab_put(bench, one->table, one->size),
+                         .grad = lab_put(bench, grad, one->size),
+                         .first = lab_put(bench, moments, one->size),
+                         .second = lab_put(bench, moments, one->size),
+                         .touched = lab_put_bytes(bench, touched, sizeof touched),
+                         .inverse_norms = lab_put(bench, lab_zeros(bench, one->entities), one->entities),
+                         .rounding = pairs.rounding};
+    table.rounded = put_rounded(bench, &pairs.rounding, table.value, one->entities);
+    pairs.rounded = table.rounded;
+    float *scores = lab_put(bench, lab_zeros(bench, one->total), one->total);
+    assert_int_equal(backend->pair_scores(bench->compute, &one->form, scores, one->q_on, NULL, NULL,
+                                          table.value, one->entities, &pairs),
+                     VLP_OK);
+    assert_int_equal(backend->pair_backward(bench->compute, &one->form, q_grad,
+                                            fused ? NULL : table.grad, table.touched, NULL,
+                                            one->weights_on, one->q_on, NULL, NULL, 0, table.value,
+                                            one->entities, &pairs),
+                     VLP_OK);
+    if (fused)
+        assert_int_equal(backend->pair_update(bench->compute, &one->form, &update, &table,
+                                              one->weights_on, one->q_on, &pairs),
+                         VLP_OK);
+    else
+        backend->update(bench->compute, &update, &table, 1);
+    out->x = lab_get(bench, table.value, one->size);
+    out->first = lab_get(bench, table.first, one->size);
+    out->second = lab_get(bench, table.second, one->size);
+    out->norms = lab_get(bench, table.inverse_norms, one->entities);
+    int32_t cells = one->entities * vlp_rounding_stride(&pairs.rounding);
+    assert_true(cells <= 64 * 1024);
+    lab_get_bytes(bench, out->copy, table.rounded, (size_t)cells * sizeof *out->copy);
+    lab_get_bytes(bench, out->touched, table.touched, (size_t)one->entities);
+    lab_get_bytes(bench, &report, update.report, sizeof report);
+    assert_int_equal(report.fault, VLP_FAULT_NONE);
+    if (!fused) return;
+    /* The copy is of what stands there; norms that are made anew have the same bits. */
+    vlp_bf16 *again = put_rounded(bench, &pairs.rounding, table.value, one->entities);
+    vlp_bf16 *expected = calloc((size_t)cells, sizeof *expected);
+    assert_non_null(expected);
+    lab_get_bytes(bench, expected, again, (size_t)cells * sizeof *expected);
+    assert_memory_equal(out->copy, expected, (size_t)cells * sizeof *expected);
+    free(expected);
+    assert_int_equal(backend->pair_norms(bench->compute, table.inverse_norms, table.value, one->entities,
+                                         &pairs.rounding),
+                     VLP_OK);
+    lab_expect_same_bits(bench, "norms", out->norms, table.inverse_norms, one->entities);
+}
+
+static void check_update(lab *bench, vlp_similarity similarity) {
+    static updated_rows apart_rows, fused;
+    const uint8_t none[64] = {0};
+    pair_case one;
+    make_case(bench, &one, similarity);
+    double *grad = lab_random(bench, one.size, 1);
+    for (int kind = 0; kind < 2; kind++) {
+        run_update(bench, &one, kind, false, grad, &apart_rows);
+        run_update(bench, &one, kind, true, grad, &fused);
+        lab_expect("updated rows", apart_rows.x, fused.x, one.size, 1e-4, 1e-2);
+        if (kind == 0) lab_expect("first moments", apart_rows.first, fused.first, one.size, 1e-4, 1e-2);
+        lab_expect("second moments", apart_rows.second, fused.second, one.size, 1e-4, 1e-2);
+        lab_expect("norms", apart_rows.norms, fused.norms, one.entities, 1e-4, 1e-3);
+        assert_memory_equal(fused.touched, none, (size_t)one.entities);
+    }
+}
+
 /* ---- Softmax ------------------------------------------------------------------------------------- */
 
 static void check_softmax(lab *bench) {
@@ -229,6 +320,8 @@ static void test_rounded(void **state) {
         lab_clear(&bench);
         for (int similarity = VLP_DOT; similarity <= VLP_MINUS_MODULUS; similarity++) {
             check_pairs(&bench, (vlp_similarity)similarity);
+            lab_clear(&bench);
+            check_update(&bench, (vlp_similarity)similarity);
             lab_clear(&bench);
         }
         check_softmax(&bench);

@@ -241,14 +241,23 @@ typedef struct vlp_backend {
     vlp_status (*pair_scores)(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
                               const int32_t *relations, const float *relation_table,
                               const float *entity_table, int32_t entities, const vlp_pairs *pairs);
-    /* For the pairs that pair_scores was called with last, unchanged.
-     * From d scores: q_grad (batch, query_width) =, entity_grad +=, relation_grad += (moved answers
-     * only), touched as in scatter_add. */
+    /* For the pairs and queries that pair_scores was called with last, unchanged.
+     * From d scores: q_grad (batch, query_width) =, entity_grad += (NULL: not wanted), relation_grad +=
+     * (moved answers only), touched as in scatter_add. */
     vlp_status (*pair_backward)(vlp_compute *compute, const vlp_form *form, float *q_grad,
                                 float *entity_grad, uint8_t *touched, float *relation_grad,
                                 const float *scores_grad, const float *q, const int32_t *relations,
                                 const float *relation_table, int32_t relation_count,
                                 const float *entity_table, int32_t entities, const vlp_pairs *pairs);
+    /* What pair_backward gives of the entities, and the update of their table, in one: the gradient of a
+     * row is what stands in table->grad, where it is touched, and that of its pairs. Over rounded copies
+     * only (pairs->rounded is table->rounded), not for moved answers; table->lazy is not. */
+    vlp_status (*pair_update)(vlp_compute *compute, const vlp_form *form, const vlp_update *update,
+                              const vlp_updated *table, const float *scores_grad, const float *q,
+                              const vlp_pairs *pairs);
+    /* The norms that pair_update keeps, of a table as it stands: the same to the bit. */
+    vlp_status (*pair_norms)(vlp_compute *compute, float *inverse_norms, const float *entity_table,
+                             int32_t entities, const vlp_rounding *rounding);
     /* The paper's L2 over scores (batch, width), the first of a row the positive: scores become their
      * gradients; row_loss[i] = weights[i] (positive + negative) / 2. weights sum to 1. */
     void (*negative_loss)(vlp_compute *compute, const vlp_weight_form *form, float *scores,

@@ -16,8 +16,7 @@ static vlp_status negative_step(vlp_trainer *trainer) {
                                    model->entities, settings->negatives, settings->seed};
     VLP_TRY(backend->sample(model->compute, chosen->pairs, chosen->heads, trainer->batch,
                             chosen->known_begin, chosen->known_end, trainer->known_list, &sampling));
-    vlp_pairs pairs = {trainer->batch, trainer->width, chosen->pairs, entities->rounded,
-                       entities->rounding};
+    vlp_pairs pairs = vlp_trainer_pairs(trainer);
     VLP_TRY(backend->pair_scores(model->compute, &model->form, trainer->scores, trainer->q,
                                  chosen->relations, relations->value, entities->value, model->entities,
                                  &pairs));
@@ -27,10 +26,11 @@ static vlp_status negative_step(vlp_trainer *trainer) {
     backend->negative_loss(model->compute, &weights, trainer->scores, trainer->row_loss, chosen->weights,
                            trainer->batch, trainer->width);
     vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, trainer->batch, 1);
-    return backend->pair_backward(model->compute, &model->form, trainer->q_grad, entities->grad,
-                                  entities->touched, relations->grad, trainer->scores, trainer->q,
-                                  chosen->relations, relations->value, model->relations, entities->value,
-                                  model->entities, &pairs);
+    /* Fused, the entities' gradients are made along with their update. */
+    return backend->pair_backward(
+        model->compute, &model->form, trainer->q_grad, trainer->fused ? NULL : entities->grad,
+        entities->touched, relations->grad, trainer->scores, trainer->q, chosen->relations,
+        relations->value, model->relations, entities->value, model->entities, &pairs);
 }
 
 /* 1-to-All cross-entropy of the dot models, a block of queries. Products run over the padding too (see

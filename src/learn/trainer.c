@@ -269,8 +269,11 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
     trainer->width = settings->negatives + 1;
     trainer->rounds = settings->precision == VLP_PRECISION_BF16 && model->backend->rounds;
     /* Sampled candidates are gathered, and what they feel of L1 is projected: both in fp32. */
-    trainer->head_rounds = trainer->rounds && settings->vertical && settings->candidates == 0 &&
-                           !settings->vertical_gradient;
+    bool felt = settings->vertical && settings->vertical_gradient;
+    trainer->head_rounds = trainer->rounds && settings->vertical && settings->candidates == 0 && !felt;
+    trainer->fused = trainer->rounds && settings->loss == VLP_LOSS_NEGATIVES && settings->clip == 0 &&
+                     settings->optimizer != VLP_LAZY_ADAM && !felt &&
+                     !vlp_form_moves_answers(&model->form);
     vlp_status status = trainer->rounds ? vlp_model_keep_rounded(model) : VLP_OK;
     if (status == VLP_OK) status = prepare_graph(trainer);
     if (status == VLP_OK) status = upload_graph(trainer);
@@ -315,6 +318,12 @@ void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t ro
     model->backend->sum(model->compute, &trainer->report->losses[group], losses, rows, weight);
 }
 
+vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer) {
+    const vlp_table *entities = &trainer->model->tables[VLP_TABLE_ENTITIES];
+    return (vlp_pairs){trainer->batch, trainer->width, trainer->chosen.pairs, entities->rounded,
+                       entities->rounding};
+}
+
 /* The tables that a step trains, by group. */
 static void trained_tables(uint32_t tables[VLP_GROUPS], const vlp_model *model, bool head_only) {
     for (int group = 0; group < VLP_GROUPS; group++) tables[group] = 0;
@@ -344,7 +353,26 @@ static bool needs_norms(const vlp_trainer *trainer) {
     return trainer->settings->vertical && trainer->settings->candidates == 0;
 }
 
-static void update_tables(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
+static vlp_updated updated_table(const vlp_trainer *trainer, int id) {
+    const vlp_table *table = &trainer->model->tables[id];
+    bool entities = id == VLP_TABLE_ENTITIES;
+    return (vlp_updated){.table = id,
+                         .group = vlp_table_of_head(id) ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS,
+                         .width = table->width,
+                         .rows = table->rows,
+                         .value = table->value,
+                         .grad = table->grad,
+                         .first = table->first,
+                         .second = table->second,
+                         .touched = table->touched,
+                         .lazy = entities && trainer->settings->optimizer == VLP_LAZY_ADAM,
+                         .inverse_norms =
+                             entities && needs_norms(trainer) ? trainer->inverse_norms : NULL,
+                         .rounded = table->rounded,
+                         .rounding = table->rounding};
+}
+
+static vlp_status update_tables(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
     const vlp_settings *settings = trainer->settings;
     vlp_model *model = trainer->model;
     vlp_update update = {.kind = settings->optimizer == VLP_ADAGRAD,
@@ -355,38 +383,34 @@ static void update_tables(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS
     vlp_updated updated[VLP_TABLES];
     int32_t count = 0;
     for (int id = 0; id < VLP_TABLES; id++) {
-        const vlp_table *table = &model->tables[id];
-        int group = tables[VLP_GROUP_HEAD] >> id & 1 ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
-        bool entities = id == VLP_TABLE_ENTITIES;
-        if (!(tables[group] >> id & 1)) continue;
-        updated[count++] = (vlp_updated){
-            .table = id,
-            .group = group,
-            .width = table->width,
-            .rows = table->rows,
-            .value = table->value,
-            .grad = table->grad,
-            .first = table->first,
-            .second = table->second,
-            .touched = table->touched,
-            .lazy = entities && settings->optimizer == VLP_LAZY_ADAM,
-            .inverse_norms = entities && needs_norms(trainer) ? trainer->inverse_norms : NULL,
-            .rounded = table->rounded,
-            .rounding = table->rounding};
+        if (!((tables[0] | tables[1]) >> id & 1)) continue;
+        updated[count] = updated_table(trainer, id);
+        if (id == VLP_TABLE_ENTITIES && trainer->fused) {
+            vlp_pairs pairs = vlp_trainer_pairs(trainer);
+            VLP_TRY(model->backend->pair_update(model->compute, &model->form, &update, &updated[count],
+                                                trainer->scores, trainer->q, &pairs));
+        } else {
+            count++;
+        }
     }
     model->backend->update(model->compute, &update, updated, count);
+    return VLP_OK;
 }
 
 /* Copies and norms of tables that were changed by others than updates. */
-static void refresh(vlp_trainer *trainer) {
+static vlp_status refresh(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
-    if (trainer->fresh) return;
+    if (trainer->fresh) return VLP_OK;
     if (trainer->rounds) vlp_model_round(model);
-    if (needs_norms(trainer))
+    if (needs_norms(trainer) && trainer->fused)
+        VLP_TRY(model->backend->pair_norms(model->compute, trainer->inverse_norms, entities->value,
+                                           model->entities, &entities->rounding));
+    else if (needs_norms(trainer))
         model->backend->inverse_norms(model->compute, trainer->inverse_norms, entities->value,
                                       entities->rows, entities->width);
     trainer->fresh = true;
+    return VLP_OK;
 }
 
 /* Gradients that are added to by more than one start from zero. */
@@ -428,8 +452,7 @@ static vlp_status make_step(vlp_trainer *trainer, bool head_only) {
     if (!head_only) VLP_TRY(vlp_horizontal_step(trainer));
     if (beside) backend->side_join(model->compute);
     judge(trainer, tables);
-    update_tables(trainer, tables);
-    return VLP_OK;
+    return update_tables(trainer, tables);
 }
 
 vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step, bool head_only) {
@@ -444,7 +467,7 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
         .correction1 = (float)(1 - pow(settings->beta1, (double)step + 1)),
         .correction2 = (float)(1 - pow(settings->beta2, (double)step + 1)),
     };
-    refresh(trainer);
+    VLP_TRY(refresh(trainer));
     vlp_plan *plan = trainer->plans[head_only];
     if (!backend->step_begin(model->compute, plan, &values)) {
         vlp_status status = make_step(trainer, head_only);

@@ -48,8 +48,9 @@ struct vlp_trainer {
     int32_t block; /* rows of logits at a time */
     /* Where a step reads rounded copies (precision = bf16). */
     bool rounds, head_rounds;
-    bool fresh;                                     /* the copies and norms are those of the tables */
-    vlp_bf16 *rounded_q;                            /* (batch, d_q) */
+    bool fused;          /* entities are updated along with the gradients of their pairs */
+    bool fresh;          /* the copies and norms are those of the tables */
+    vlp_bf16 *rounded_q; /* (batch, d_q) */
     vlp_bf16 *rounded_logits, *rounded_head_logits; /* gradients of logits */
     float *padded_grad; /* (batch, row of a rounded copy): output_grad with zeros in between */
     vlp_head_work head;
@@ -65,6 +66,9 @@ static inline int64_t vlp_trainer_stride(const vlp_trainer *trainer, int64_t col
  * report.
  */
 void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t rows, double weight);
+
+/* The pairs of the step: every query with its answer and its negatives. */
+vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer);
 
 /* The two losses of a step, each adding to the gradients of what it trains. */
 vlp_status vlp_horizontal_step(vlp_trainer *trainer);

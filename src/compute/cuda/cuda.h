@@ -26,6 +26,7 @@ enum cuda_slot {
     SLOT_PAIR_WEIGHTS,
     SLOT_PAIR_SCALES,
     SLOT_PAIR_QUERIES,
+    SLOT_PAIR_SQUARES,
     SLOT_HOLDS,
     SLOT_SUMS,
     SLOT_MEAN_IDS,
@@ -171,6 +172,9 @@ vlp_status cuda_pair_scores(vlp_compute *, const vlp_form *, float *, const floa
 vlp_status cuda_pair_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,
                               const float *, const float *, const int32_t *, const float *, int32_t,
                               const float *, int32_t, const vlp_pairs *);
+vlp_status cuda_pair_update(vlp_compute *, const vlp_form *, const vlp_update *, const vlp_updated *,
+                            const float *, const float *, const vlp_pairs *);
+vlp_status cuda_pair_norms(vlp_compute *, float *, const float *, int32_t, const vlp_rounding *);
 vlp_status cuda_moved_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
                              const float *, const float *, const vlp_pairs *);
 vlp_status cuda_moved_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,

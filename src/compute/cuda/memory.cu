@@ -291,6 +291,8 @@ static void fill_model_operations(vlp_backend *table) {
     table->answer_backward = cuda_answer_backward;
     table->pair_scores = cuda_pair_scores;
     table->pair_backward = cuda_pair_backward;
+    table->pair_update = cuda_pair_update;
+    table->pair_norms = cuda_pair_norms;
     table->all_scores = cuda_all_scores;
 }
 

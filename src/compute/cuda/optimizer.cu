@@ -1,7 +1,7 @@
 /* One fused pass over all tables, a block a row: read gradient and moments, write moments and
  * parameters, their rounded copy and the row's norm. Rate, corrections, clipping and faults are read on
  * the device. */
-#include "compute/cuda/device.h"
+#include "compute/cuda/update.h"
 
 enum { UPDATE_THREADS = NORM_THREADS };
 
@@ -10,37 +10,6 @@ typedef struct update_list {
     vlp_updated tables[VLP_MOST_TABLES];
     int64_t first[VLP_MOST_TABLES + 1];
 } update_list;
-
-typedef struct row_update {
-    int32_t kind;
-    float beta1, beta2, epsilon, scale;
-    float rate, step, root; /* step, root: Adam's, corrected */
-} row_update;
-
-__device__ static row_update open_update(const vlp_update &update, const vlp_updated &table,
-                                         const vlp_step_values *values) {
-    float rate = values->rates[table.group];
-    return {update.kind,
-            update.beta1,
-            update.beta2,
-            update.epsilon,
-            update.report ? update.report->scales[table.group] : 1.0f,
-            rate,
-            rate / values->correction1,
-            1.0f / sqrtf(values->correction2)};
-}
-
-__device__ static void update_one(const row_update &u, float &x, float g, float &m, float &v) {
-    float grad = g * u.scale;
-    if (u.kind == 0) {
-        m = u.beta1 * m + (1.0f - u.beta1) * grad;
-        v = u.beta2 * v + (1.0f - u.beta2) * grad * grad;
-        x -= u.step * m / (sqrtf(v) * u.root + u.epsilon);
-    } else {
-        v += grad * grad;
-        x -= u.rate * grad / (sqrtf(v) + u.epsilon);
-    }
-}
 
 /* What a thread has seen of its row. */
 typedef struct row_sums {
@@ -107,11 +76,6 @@ __device__ static row_sums update_singles(const row_update &u, const vlp_updated
         sums.finite += 0.0f * g;
     }
     return sums;
-}
-
-__device__ static void note_fault(vlp_step_report *report, int32_t table, int64_t step) {
-    if (report && atomicCAS(&report->fault, VLP_FAULT_NONE, VLP_FAULT_TABLE + table) == VLP_FAULT_NONE)
-        report->fault_step = step;
 }
 
 __global__ static void __launch_bounds__(UPDATE_THREADS)

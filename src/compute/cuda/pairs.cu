@@ -380,27 +380,36 @@ static void make_scores(vlp_compute *compute, const pair_work *work, float *scor
            parts, work->pairs, work->cut.slices, work->form->margin);
 }
 
+/* Weights in sorted order and, in *weights, in that of pairs: for L2 over the distance. NULL when there
+ * is not enough memory. */
 template <int SIMILARITY>
-static void make_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
-                           const float *scores_grad) {
+static float *make_weights(vlp_compute *compute, const pair_work *work, const float **weights) {
     float *sorted = scratch<float>(compute, SLOT_PAIR_WEIGHTS, work->pairs.total);
     float *parts = nullptr, *scales = nullptr;
-    if (!sorted) return;
+    if (!sorted) return nullptr;
     if (SIMILARITY == VLP_MINUS_L2) {
         parts = scratch<float>(compute, SLOT_PAIR_PARTS,
                                static_cast<int64_t>(work->cut.slices) * work->pairs.total);
         scales = scratch<float>(compute, SLOT_PAIR_SCALES, work->pairs.total);
-        if (!parts || !scales) return;
+        if (!parts || !scales) return nullptr;
         run_scores<SIMILARITY>(compute, work, parts);
     }
-    LAUNCH(compute, sort_weights, cuda_blocks(work->pairs.total, 256), 256, 0, sorted, scales,
-           scores_grad, parts, work->pairs, work->cut.slices);
-    const float *weights = scales ? scales : scores_grad;
+    LAUNCH(compute, sort_weights, cuda_blocks(work->pairs.total, 256), 256, 0, sorted, scales, *weights,
+           parts, work->pairs, work->cut.slices);
+    if (scales) *weights = scales;
+    return sorted;
+}
+
+template <int SIMILARITY>
+static void make_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+                           const float *weights) {
+    float *sorted = make_weights<SIMILARITY>(compute, work, &weights);
+    if (!sorted) return;
     if (work->queries) {
         cuda_rounded_gradients(compute, work, out, sorted, weights);
         return;
     }
-    run_gradients<SIMILARITY>(compute, work, out, sorted);
+    if (out->entities) run_gradients<SIMILARITY>(compute, work, out, sorted);
     const vlp_pairs *pairs = work->given;
     dim3 grid(static_cast<unsigned>(pairs->batch), cuda_blocks(work->cut.units, 4 * QUERY_LANES));
     LAUNCH(compute, query_gradients<SIMILARITY>, grid, QUERY_THREADS, 0, out->queries, out->touched,
@@ -449,7 +458,7 @@ vlp_status cuda_pair_backward(vlp_compute *compute, const vlp_form *form, float 
                                    scores_grad, q, relations, relation_table, relation_count,
                                    entity_table, entities, pairs);
     pair_work work;
-    pair_gradients out = {q_grad, entity_grad, touched};
+    pair_gradients out = {q_grad, entity_grad, entity_grad ? touched : nullptr};
     if (!open_work(compute, &work, form, q, entity_table, entities, pairs, false))
         return cuda_status(compute);
     switch (form->similarity) {
@@ -466,5 +475,22 @@ vlp_status cuda_pair_backward(vlp_compute *compute, const vlp_form *form, float 
         make_gradients<VLP_MINUS_MODULUS>(compute, &work, &out, scores_grad);
         break;
     }
+    return cuda_status(compute);
+}
+
+vlp_status cuda_pair_update(vlp_compute *compute, const vlp_form *form, const vlp_update *update,
+                            const vlp_updated *table, const float *scores_grad, const float *q,
+                            const vlp_pairs *pairs) {
+    pair_work work;
+    const float *sorted = nullptr;
+    if (!open_work(compute, &work, form, q, table->value, static_cast<int32_t>(table->rows), pairs,
+                   false))
+        return cuda_status(compute);
+    /* For L2 the distances make the weights. */
+    if (form->similarity == VLP_MINUS_L2)
+        sorted = make_weights<VLP_MINUS_L2>(compute, &work, &scores_grad);
+    else
+        sorted = make_weights<VLP_DOT>(compute, &work, &scores_grad);
+    if (sorted) cuda_updated_pairs(compute, &work, update, table, sorted);
     return cuda_status(compute);
 }

@@ -50,4 +50,8 @@ void cuda_rounded_scores(vlp_compute *compute, const pair_work *work, float *par
 void cuda_rounded_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
                             const float *sorted, const float *weights);
 
+/* The same gradients of entities, and their update (see pair_update in backend.h). */
+void cuda_updated_pairs(vlp_compute *compute, const pair_work *work, const vlp_update *update,
+                        const vlp_updated *table, const float *sorted);
+
 #endif

@@ -1,0 +1,43 @@
+/* The optimizer's step of one number, for kernels. */
+#ifndef VLP_COMPUTE_CUDA_UPDATE_H
+#define VLP_COMPUTE_CUDA_UPDATE_H
+
+#include "compute/cuda/device.h"
+
+typedef struct row_update {
+    int32_t kind;
+    float beta1, beta2, epsilon, scale;
+    float rate, step, root; /* step, root: Adam's, corrected */
+} row_update;
+
+__device__ inline row_update open_update(const vlp_update &update, const vlp_updated &table,
+                                         const vlp_step_values *values) {
+    float rate = values->rates[table.group];
+    return {update.kind,
+            update.beta1,
+            update.beta2,
+            update.epsilon,
+            update.report ? update.report->scales[table.group] : 1.0f,
+            rate,
+            rate / values->correction1,
+            1.0f / sqrtf(values->correction2)};
+}
+
+__device__ inline void update_one(const row_update &u, float &x, float g, float &m, float &v) {
+    float grad = g * u.scale;
+    if (u.kind == 0) {
+        m = u.beta1 * m + (1.0f - u.beta1) * grad;
+        v = u.beta2 * v + (1.0f - u.beta2) * grad * grad;
+        x -= u.step * m / (sqrtf(v) * u.root + u.epsilon);
+    } else {
+        v += grad * grad;
+        x -= u.rate * grad / (sqrtf(v) + u.epsilon);
+    }
+}
+
+__device__ inline void note_fault(vlp_step_report *report, int32_t table, int64_t step) {
+    if (report && atomicCAS(&report->fault, VLP_FAULT_NONE, VLP_FAULT_TABLE + table) == VLP_FAULT_NONE)
+        report->fault_step = step;
+}
+
+#endif
