@@ -50,8 +50,8 @@ void cuda_negative_loss(vlp_compute *compute, const vlp_weight_form *form, float
 constexpr float LOWEST = -3e38f;
 
 /* Rounded step by step: joined with what is done to it next, a logit would differ from itself. */
-__device__ static float logit_of(float x, float temperature, float scale, float offset) {
-    return __fadd_rn(__fmul_rn(x, __fmul_rn(temperature, scale)), offset);
+__device__ static float logit_of(float x, float temperature, float scale) {
+    return __fmul_rn(x, __fmul_rn(temperature, scale));
 }
 
 /* A sum of exponentials of a thread, the largest exponent taken out. */
@@ -76,81 +76,86 @@ typedef struct softmax_row {
     vlp_bf16 *rounded; /* NULL: the gradients replace the logits */
     const float *scale, *offset;
     float temperature;
-    int64_t columns;
-    bool aligned;
-
-    /* Four numbers of an array over the columns; a constant where there is none. */
-    __device__ void four(float out[4], const float *from, float constant, int64_t j) const {
-        int64_t left = columns - j;
-        if (from) {
-            load4(out, from + j, left < 4 ? static_cast<int>(left) : 4, aligned);
-        } else {
-#pragma unroll
-            for (int i = 0; i < 4; i++) out[i] = constant;
-        }
-    }
-
-    /* The logits of columns j .. j + 3, -inf beyond the end, and their scales. */
-    __device__ void load(float x[4], float s[4], int64_t j) const {
-        float o[4];
-        four(x, logits, 0, j);
-        four(s, scale, 1, j);
-        four(o, offset, 0, j);
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            x[i] = j + i < columns ? logit_of(x[i], temperature, s[i], o[i]) : -INFINITY;
-    }
-
-    __device__ void store(const float x[4], int64_t j) const {
-        int64_t left = columns - j;
-        if (aligned && left >= 4 && rounded) {
-            *reinterpret_cast<uint2 *>(rounded + j) = {rounded_pair(x[0], x[1]),
-                                                       rounded_pair(x[2], x[3])};
-        } else if (aligned && left >= 4) {
-            *reinterpret_cast<float4 *>(logits + j) = {x[0], x[1], x[2], x[3]};
-        } else {
-            for (int i = 0; i < 4 && i < left; i++) {
-                if (rounded)
-                    rounded[j + i] = ::rounded(x[i]);
-                else
-                    logits[j + i] = x[i];
-            }
-        }
-    }
+    int32_t columns;
+    int32_t whole; /* columns before this one can be read four at a time, and have no offset */
 } softmax_row;
+
+/* The logits of columns j .. j + 3, -inf beyond the end, and their scales. */
+template <bool WHOLE>
+__device__ static void load_logits(const softmax_row &row, float x[4], float s[4], int32_t j) {
+    int32_t left = WHOLE ? 4 : row.columns - j;
+    load4(x, row.logits + j, left, WHOLE);
+#pragma unroll
+    for (int i = 0; i < 4; i++) s[i] = 1;
+    if (row.scale) load4(s, row.scale + j, left, WHOLE);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        x[i] = logit_of(x[i], row.temperature, s[i]);
+        if (!WHOLE && row.offset && i < left) x[i] = __fadd_rn(x[i], row.offset[j + i]);
+        if (!WHOLE && i >= left) x[i] = -INFINITY;
+    }
+}
+
+template <bool WHOLE>
+__device__ static void store_gradients(const softmax_row &row, const float x[4], int32_t j) {
+    int32_t left = WHOLE ? 4 : row.columns - j;
+    if (!row.rounded) {
+        put4(row.logits + j, x, left, WHOLE, false);
+    } else if (WHOLE) {
+        *reinterpret_cast<uint2 *>(row.rounded + j) = {rounded_pair(x[0], x[1]),
+                                                       rounded_pair(x[2], x[3])};
+    } else {
+        for (int i = 0; i < 4 && i < left; i++) row.rounded[j + i] = rounded(x[i]);
+    }
+}
+
+template <bool WHOLE>
+__device__ static void add_columns(const softmax_row &row, exponentials &e, int32_t j) {
+    float x[4], s[4];
+    load_logits<WHOLE>(row, x, s, j);
+    add_logits(e, x);
+}
+
+template <bool WHOLE>
+__device__ static void set_gradients(const softmax_row &row, float most, float share, float full,
+                                     int32_t answer, int32_t j) {
+    float x[4], s[4];
+    load_logits<WHOLE>(row, x, s, j);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        x[i] = __fmul_rn(__expf(x[i] - most), share);
+        /* Not joined with a product: a sure answer has no gradient at all. */
+        if (j + i == answer) x[i] -= full;
+        x[i] *= s[i];
+    }
+    store_gradients<WHOLE>(row, x, j);
+}
 
 template <int THREADS>
 __global__ static void __launch_bounds__(THREADS)
     softmax_rows(softmax_row row, float *row_loss, const int32_t *answers, const float *weights,
                  int64_t stride) {
     __shared__ float shared[32];
-    int64_t i = blockIdx.x, answer = answers[i];
-    float weight = weights[i], x[4], s[4];
+    constexpr int STEP = 4 * THREADS;
+    int64_t i = blockIdx.x;
+    int32_t answer = answers[i], first = 4 * threadIdx.x;
+    float weight = weights[i];
     row.logits += i * stride;
     if (row.rounded) row.rounded += i * stride;
     exponentials e = {LOWEST, 0};
 #pragma unroll 2
-    for (int64_t j = 4 * threadIdx.x; j < row.columns; j += 4 * THREADS) {
-        row.load(x, s, j);
-        add_logits(e, x);
-    }
-    float gold = logit_of(row.logits[answer], row.temperature, row.scale ? row.scale[answer] : 1.0f,
-                          row.offset ? row.offset[answer] : 0.0f);
+    for (int32_t j = first; j < row.whole; j += STEP) add_columns<true>(row, e, j);
+    for (int32_t j = row.whole + first; j < row.columns; j += STEP) add_columns<false>(row, e, j);
+    float gold = logit_of(row.logits[answer], row.temperature, row.scale ? row.scale[answer] : 1.0f);
+    if (row.offset) gold = __fadd_rn(gold, row.offset[answer]);
     float most = block_max(e.most, shared); /* and everybody has read the answer's logit */
     float sum = block_sum(e.sum * __expf(e.most - most), shared);
     float full = weight * row.temperature, share = full / sum;
 #pragma unroll 2
-    for (int64_t j = 4 * threadIdx.x; j < row.columns; j += 4 * THREADS) {
-        row.load(x, s, j);
-#pragma unroll
-        for (int k = 0; k < 4; k++) {
-            x[k] = __fmul_rn(__expf(x[k] - most), share);
-            /* Not joined with a product: a sure answer has no gradient at all. */
-            if (j + k == answer) x[k] -= full;
-            x[k] *= s[k];
-        }
-        row.store(x, j);
-    }
+    for (int32_t j = first; j < row.whole; j += STEP)
+        set_gradients<true>(row, most, share, full, answer, j);
+    for (int32_t j = row.whole + first; j < row.columns; j += STEP)
+        set_gradients<false>(row, most, share, full, answer, j);
     if (threadIdx.x == 0) row_loss[i] = weight * (logf(sum) - (gold - most));
 }
 
@@ -162,8 +167,10 @@ void cuda_softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *rounded, f
     uintptr_t places = reinterpret_cast<uintptr_t>(logits) | reinterpret_cast<uintptr_t>(rounded) |
                        reinterpret_cast<uintptr_t>(column_scale) |
                        reinterpret_cast<uintptr_t>(column_offset);
-    bool aligned = stride % 4 == 0 && places % sizeof(float4) == 0;
-    softmax_row row = {logits, rounded, column_scale, column_offset, temperature, columns, aligned};
+    bool aligned = stride % 4 == 0 && places % sizeof(float4) == 0 && !column_offset;
+    int32_t width = static_cast<int32_t>(columns);
+    softmax_row row = {
+        logits, rounded, column_scale, column_offset, temperature, width, aligned ? width / 4 * 4 : 0};
     if (columns > 4096)
         LAUNCH(compute, softmax_rows<1024>, static_cast<unsigned>(count), 1024, 0, row, row_loss,
                answers, weights, stride);

@@ -71,6 +71,19 @@ __device__ static void update_columns(const row_update &u, const vlp_updated &ta
     }
 }
 
+/* Asks for what update_columns will read, so that it comes while the pairs are walked. */
+template <int SIMILARITY>
+__device__ static void fetch_columns(const vlp_updated &table, int kind, int64_t row, int32_t first) {
+    if (first >= table.rounding.width) return;
+#pragma unroll
+    for (int part = 0; part < PARTS<SIMILARITY>; part++) {
+        int64_t at = (row * PARTS<SIMILARITY> + part) * table.rounding.width + first;
+        fetch(table.value + at);
+        fetch(table.second + at);
+        if (kind == 0) fetch(table.first + at);
+    }
+}
+
 /* Grid: (chunks of entities, slices); a warp has an entity and a slice. weights (total) in sorted order.
  */
 template <int SIMILARITY>
@@ -82,6 +95,7 @@ __global__ static void __launch_bounds__(THREADS, 5)
     bool fault = update.report && update.report->fault != VLP_FAULT_NONE;
     if (fault || at.row >= pairs.entities) return;
     float grad[PARTS<SIMILARITY>][4] = {}, x[PARTS<SIMILARITY>][4], finite = 0;
+    fetch_columns<SIMILARITY>(table, update.kind, at.row, at.first);
     int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
     if (begin < end) walk_backward(grad, at, from, pairs, weights, begin, end);
     int32_t width = from.rounding.width, left = width - at.first;
