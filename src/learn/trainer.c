@@ -243,7 +243,7 @@ static vlp_status allocate(vlp_trainer *trainer) {
         if (!trainer->plans[i]) return vlp_fail_memory("a step");
     }
     if (trainer->settings->vertical)
-        VLP_TRY(vlp_head_work_new(&trainer->head, trainer->model, trainer->batch));
+        VLP_TRY(vlp_head_work_new(&trainer->head, trainer->model, trainer->batch, true));
     return upload_even(trainer);
 }
 

@@ -84,6 +84,6 @@ vlp_status vlp_vertical_step(vlp_trainer *trainer) {
     }
     if (shared) VLP_TRY(pass_to_candidates(trainer, &set));
     vlp_head_sources sources = {chosen->heads, chosen->relations, trainer->vertical_q_grad};
-    return vlp_head_backward(model, &trainer->head, trainer->output_grad, &references, trainer->batch,
-                             shared ? &sources : NULL);
+    return vlp_head_backward(model, &trainer->head, trainer->output_grad, NULL, &references,
+                             trainer->batch, shared ? &sources : NULL);
 }
