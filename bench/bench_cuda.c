@@ -266,7 +266,10 @@ static void op_head_forward(work *w) {
 
 static void op_head_backward(work *w) {
     vlp_reference_batch references = references_of(w);
-    need(vlp_head_backward(w->model, &w->trainer->head, w->trainer->output_grad, &references,
+    bool padded = w->trainer->head_rounds;
+    need(vlp_head_backward(w->model, &w->trainer->head,
+                           padded ? w->trainer->padded_grad : w->trainer->output_grad,
+                           padded ? &w->model->tables[VLP_TABLE_ENTITIES].rounding : NULL, &references,
                            w->trainer->batch, NULL));
 }
 
@@ -345,12 +348,11 @@ static void op_update(work *w) {
         w->backend->update(w->compute, &update, &updated, 1);
 }
 
-/* The products of the head: 2 of (b, e, q) forward, 1 of (b, e, e + q); and back two of each that are
- * needed. */
+/* The products of the head: 2 of (b, e, q) forward, 1 of (b, e, e + q); back the same to the matrices,
+ * and 1 of (b, e, e) to t_N. */
 static double head_operations(work *w, bool backward) {
     double b = w->trainer->batch, e = w->model->form.entity_width, q = w->model->form.query_width;
-    double small = 2 * b * e * q, large = 2 * b * e * (e + q);
-    return backward ? 2 * small + 2 * large : 2 * small + large;
+    return 2 * b * e * (2 * q + (e + q) + (backward ? e : 0));
 }
 
 static void operations(work *w) {

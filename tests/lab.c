@@ -121,6 +121,44 @@ double *lab_get(lab *bench, const float *values, int64_t count) {
     return wide;
 }
 
+/* ---- Rounded copies ------------------------------------------------------------------------------ */
+
+double lab_rounded(double x) {
+    int exponent;
+    double mantissa = frexp(x, &exponent); /* 8 bits of it are kept; nearbyint rounds to even */
+    return ldexp(nearbyint(ldexp(mantissa, 8)), exponent - 8);
+}
+
+vlp_bf16 *lab_rounded_places(lab *bench, const vlp_rounding *rounding, int64_t rows) {
+    size_t size = (size_t)rows * (size_t)vlp_rounding_stride(rounding) * sizeof(vlp_bf16);
+    void *bytes = malloc(size + 1);
+    assert_non_null(bytes);
+    memset(bytes, 0x41, size);
+    vlp_bf16 *places = lab_put_bytes(bench, bytes, size);
+    free(bytes);
+    return places;
+}
+
+double *lab_get_rounded(lab *bench, const vlp_bf16 *values, const vlp_rounding *rounding, int64_t rows) {
+    int64_t stride = vlp_rounding_stride(rounding), width = (int64_t)rounding->parts * rounding->width;
+    double *out = lab_zeros(bench, rows * width);
+    vlp_bf16 *all = malloc((size_t)(rows * stride) * sizeof *all + 1);
+    assert_non_null(all);
+    lab_get_bytes(bench, all, values, (size_t)(rows * stride) * sizeof *all);
+    for (int64_t i = 0; i < rows * stride; i++) {
+        int64_t part = i % stride / rounding->padded, at = i % stride % rounding->padded;
+        uint32_t bits = (uint32_t)all[i] << 16;
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        if (at < rounding->width)
+            out[i / stride * width + part * rounding->width + at] = (double)value;
+        else
+            assert_int_equal(all[i], 0);
+    }
+    free(all);
+    return out;
+}
+
 /* ---- Judging ------------------------------------------------------------------------------------- */
 
 void lab_expect(const char *what, const double *expected, const double *got, int64_t count,
@@ -142,6 +180,23 @@ void lab_expect_near(const char *what, const double *expected, const double *got
 
 void lab_expect_gradient(const char *what, const double *expected, const double *got, int64_t count) {
     lab_expect(what, expected, got, count, 5e-4, 0.02);
+}
+
+void lab_expect_rounded(const char *what, const double *expected, const double *got, int64_t count) {
+    lab_expect(what, expected, got, count, 0x1p-8, 1e-3);
+}
+
+void lab_expect_close(const char *what, const double *expected, const double *got, int64_t count,
+                      double tolerance) {
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        difference += (got[i] - expected[i]) * (got[i] - expected[i]);
+        size += expected[i] * expected[i];
+    }
+    double off = size > 0 ? sqrt(difference / size) : sqrt(difference);
+    if (off <= tolerance) return; /* and not when it is no number */
+    print_error("%s: off by %.3g, allowed %.3g\n", what, off, tolerance);
+    fail();
 }
 
 void lab_expect_same_bits(lab *bench, const char *what, const double *before, const float *now,

@@ -1,6 +1,7 @@
 /* The vertical head over a backend against the paper's formula, reference by reference in double
  * precision: t', its cosines with every entity, the cross-entropy of their softmax, and the gradients of
- * the head's six tables, and of the embeddings where they feel L1, against finite differences. */
+ * the head's six tables, and of the embeddings where they feel L1, against finite differences. Where a
+ * backend rounds, the same of the head over rounded copies, as far as bf16 goes. */
 #include <math.h>
 #include <string.h>
 
@@ -33,7 +34,13 @@ static void fill_case(lab *bench, head_case *one, const vlp_model *model) {
     for (int id = 0; id < VLP_TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         int64_t size = table->rows * table->width;
-        one->tables[id] = lab_random(bench, size, id == VLP_TABLE_OUTPUT ? 0.5 : 1);
+        /* Over rounded copies the head's matrices are numbers in bf16, and small enough for its tanh to
+         * be no mere sign. */
+        double range = id == VLP_TABLE_OUTPUT ? 0.5 : 1;
+        if (table->rounded && vlp_table_of_head(id)) range = 1.2 / sqrt(table->width);
+        one->tables[id] = lab_random(bench, size, range);
+        for (int64_t i = 0; i < size && table->rounded && vlp_table_of_head(id); i++)
+            one->tables[id][i] = lab_rounded(one->tables[id][i]);
         one->head.tables[id] = one->tables[id];
         float *staged = lab_put(bench, one->tables[id], size);
         bench->backend->upload(bench->compute, table->value, staged, (size_t)size * sizeof *staged);
@@ -101,9 +108,9 @@ static void run_head(lab *bench, const head_case *one, const vlp_model *model, h
     vlp_head_forward(model, &on->work, on->rows, on->relations, on->q, &on->references, batch);
 }
 
-/* What the queries pass on to heads and relations, and the candidates to themselves. */
-static void run_shared(lab *bench, const head_case *one, const vlp_model *model, head_device *on,
-                       const vlp_head_sources *sources) {
+/* What the queries pass on to heads and relations. */
+static void run_queries_backward(lab *bench, const head_case *one, const vlp_model *model,
+                                 head_device *on, const vlp_head_sources *sources) {
     const vlp_backend *backend = bench->backend;
     const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     const vlp_table *relations = &model->tables[VLP_TABLE_RELATIONS];
@@ -116,8 +123,12 @@ static void run_shared(lab *bench, const head_case *one, const vlp_model *model,
     assert_int_equal(backend->scatter_add(bench->compute, entities->grad, entities->touched, rows_grad,
                                           NULL, sources->heads, batch, model->entities, d),
                      VLP_OK);
-    backend->project_add(bench->compute, entities->grad, on->candidate_grad, entities->value,
-                         on->inverse, model->entities, d);
+}
+
+static vlp_head_sources put_sources(lab *bench, const head_case *one, head_device *on) {
+    int32_t q_size = one->batch * one->head.form->query_width;
+    return (vlp_head_sources){lab_put_ids(bench, one->heads, one->batch), on->relations,
+                              lab_put(bench, lab_random(bench, q_size, 9), q_size)};
 }
 
 /* Logits, loss, and back: as a training step does it. */
@@ -142,13 +153,15 @@ static double run_loss(lab *bench, const head_case *one, const vlp_model *model,
     on->candidate_grad = lab_put(bench, zeros, entities * d);
     backend->product(bench->compute, true, false, entities, d, batch, 1, on->logits, entities,
                      on->work.output, d, 0, on->candidate_grad, d);
-    int32_t q_size = batch * model->form.query_width;
-    vlp_head_sources sources = {lab_put_ids(bench, one->heads, batch), on->relations,
-                                lab_put(bench, lab_random(bench, q_size, 9), q_size)};
-    assert_int_equal(
-        vlp_head_backward(model, &on->work, on->grad, &on->references, batch, shared ? &sources : NULL),
-        VLP_OK);
-    if (shared) run_shared(bench, one, model, on, &sources);
+    vlp_head_sources sources = put_sources(bench, one, on);
+    assert_int_equal(vlp_head_backward(model, &on->work, on->grad, NULL, &on->references, batch,
+                                       shared ? &sources : NULL),
+                     VLP_OK);
+    if (shared) {
+        run_queries_backward(bench, one, model, on, &sources);
+        backend->project_add(bench->compute, model->tables[VLP_TABLE_ENTITIES].grad, on->candidate_grad,
+                             table, on->inverse, entities, d);
+    }
     double sum = 0, *losses = lab_get(bench, on->row_loss, batch);
     for (int32_t b = 0; b < batch; b++) sum += losses[b];
     return sum;
@@ -156,16 +169,23 @@ static double run_loss(lab *bench, const head_case *one, const vlp_model *model,
 
 /* ---- Checks -------------------------------------------------------------------------------------- */
 
-static void check_output(lab *bench, const head_case *one, head_device *on) {
-    int32_t d = one->head.form->entity_width, size = one->batch * d;
-    double *expected = lab_zeros(bench, size);
+/* (batch, entity_width) t' / |t'|. */
+static double *expected_outputs(lab *bench, const head_case *one) {
+    int32_t d = one->head.form->entity_width;
+    double *expected = lab_zeros(bench, one->batch * d);
     for (int32_t b = 0; b < one->batch; b++) {
         double *row = expected + b * d, square = 0;
         expected_output(one, row, b);
         for (int32_t j = 0; j < d; j++) square += row[j] * row[j];
         for (int32_t j = 0; j < d; j++) row[j] /= sqrt(square);
     }
-    lab_expect("head output", expected, lab_get(bench, on->work.output, size), size, 2e-5, 1);
+    return expected;
+}
+
+static void check_output(lab *bench, const head_case *one, head_device *on) {
+    int32_t size = one->batch * one->head.form->entity_width;
+    lab_expect("head output", expected_outputs(bench, one), lab_get(bench, on->work.output, size), size,
+               2e-5, 1);
 }
 
 /* Heads and references are marked for a lazy optimizer. */
@@ -180,17 +200,23 @@ static void check_touched(lab *bench, const head_case *one, const vlp_model *mod
     assert_memory_equal(got, expected, (size_t)one->entities);
 }
 
-static void check_gradients(lab *bench, head_case *one, const vlp_model *model, head_device *on,
-                            bool shared) {
-    double *before[VLP_TABLES], expected_loss = head_loss(one);
-    for (int id = 0; id < VLP_TABLES; id++) { /* gradients that are added to */
+/* What stands in the gradients before: those of entities and relations are added to, the head's set. */
+static void fill_gradients(lab *bench, const vlp_model *model, double *before[VLP_TABLES]) {
+    for (int id = 0; id < VLP_TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         int64_t size = table->rows * table->width;
         /* But rows of entities that are not touched count as zeros. */
         before[id] = id == VLP_TABLE_ENTITIES ? lab_zeros(bench, size) : lab_random(bench, size, 1);
         bench->backend->upload(bench->compute, table->grad, lab_put(bench, before[id], size),
                                (size_t)size * sizeof(float));
+        if (vlp_table_of_head(id)) before[id] = lab_zeros(bench, size);
     }
+}
+
+static void check_gradients(lab *bench, head_case *one, const vlp_model *model, head_device *on,
+                            bool shared) {
+    double *expected[VLP_TABLES], expected_loss = head_loss(one);
+    fill_gradients(bench, model, expected);
     double loss = run_loss(bench, one, model, on, shared);
     lab_expect("head loss", &expected_loss, &loss, 1, 2e-5, 0.5);
     for (int id = 0; id < VLP_TABLES; id++) {
@@ -199,8 +225,8 @@ static void check_gradients(lab *bench, head_case *one, const vlp_model *model, 
         double *got = lab_get(bench, table->grad, size);
         for (int64_t i = 0; i < size; i++)
             if (shared || vlp_table_of_head(id))
-                before[id][i] += lab_slope(&one->tables[id][i], head_loss, one);
-        lab_expect_gradient(table->name, before[id], got, size);
+                expected[id][i] += lab_slope(&one->tables[id][i], head_loss, one);
+        lab_expect_gradient(table->name, expected[id], got, size);
     }
     if (shared) check_touched(bench, one, model);
 }
@@ -218,8 +244,9 @@ static void check_head(lab *bench, vlp_model_options options, int round) {
         vlp_model_new(&model, bench->backend, bench->compute, &options, entities, relations, true, true),
         VLP_OK);
     fill_case(bench, &one, model);
-    /* Room for more than the batch, as when the last batch of a pass is short. */
-    assert_int_equal(vlp_head_work_new(&on.work, model, one.batch + round % 3), VLP_OK);
+    /* Room for more than the batch, as when the last batch of a pass is short; and nothing is rounded
+     * where the model keeps no copies. */
+    assert_int_equal(vlp_head_work_new(&on.work, model, one.batch + round % 3, round % 2), VLP_OK);
     run_head(bench, &one, model, &on);
     check_output(bench, &one, &on);
     int32_t size = one.batch * model->form.entity_width;
@@ -245,7 +272,112 @@ static void test_head(void **state) {
     }
 }
 
+/* ---- Over rounded copies ------------------------------------------------------------------------- */
+
+/* A head whose gradient is given: the sum of <weights, t' / |t'|>. */
+typedef struct given_gradient {
+    const head_case *one;
+    const double *weights; /* (batch, entity_width) */
+} given_gradient;
+
+static double given_loss(const void *context) {
+    const given_gradient *given = context;
+    int32_t d = given->one->head.form->entity_width;
+    double output[MOST_WIDTH], loss = 0;
+    for (int32_t b = 0; b < given->one->batch; b++) {
+        double square = 0, sum = 0;
+        expected_output(given->one, output, b);
+        for (int32_t j = 0; j < d; j++) {
+            square += output[j] * output[j];
+            sum += output[j] * given->weights[b * d + j];
+        }
+        loss += sum / sqrt(square);
+    }
+    return loss;
+}
+
+/* The weights as a product with rounded entities leaves them: in their places of a rounded row. */
+static float *put_apart(lab *bench, const double *weights, const vlp_rounding *rounding, int32_t rows) {
+    int32_t stride = vlp_rounding_stride(rounding), width = rounding->width;
+    double *apart = lab_zeros(bench, rows * stride);
+    for (int32_t i = 0; i < rows * rounding->parts * width; i++)
+        apart[i / width * rounding->padded + i % width] = weights[i];
+    return lab_put(bench, apart, rows * stride);
+}
+
+static void check_rounded_gradients(lab *bench, head_case *one, const vlp_model *model, head_device *on,
+                                    bool shared) {
+    const vlp_rounding *rounding = &model->tables[VLP_TABLE_ENTITIES].rounding;
+    double *before[VLP_TABLES];
+    given_gradient given = {one, lab_random(bench, one->batch * model->form.entity_width, 1)};
+    fill_gradients(bench, model, before);
+    vlp_head_sources sources = put_sources(bench, one, on);
+    assert_int_equal(vlp_head_backward(model, &on->work,
+                                       put_apart(bench, given.weights, rounding, one->batch), rounding,
+                                       &on->references, one->batch, shared ? &sources : NULL),
+                     VLP_OK);
+    if (shared) run_queries_backward(bench, one, model, on, &sources);
+    for (int id = 0; id < VLP_TABLES; id++) {
+        const vlp_table *table = &model->tables[id];
+        int64_t size = table->rows * table->width;
+        if (!shared && !vlp_table_of_head(id)) continue;
+        double *got = lab_get(bench, table->grad, size), *slopes = lab_zeros(bench, size);
+        for (int64_t i = 0; i < size; i++) got[i] -= before[id][i];
+        lab_slopes(slopes, one->tables[id], size, given_loss, &given);
+        /* Three numbers in bf16 stand between, and small sums of large terms keep less than these. */
+        lab_expect_close(table->name, slopes, got, size, 3e-2);
+    }
+}
+
+static void check_rounded_head(lab *bench, vlp_model_options options, int round) {
+    options.dim = 4 + (round * 5 + options.kind) % 13;
+    if (options.kind == VLP_MODEL_TRANSR) options.relation_dim = 1 + (options.dim + 1) % 9;
+    vlp_model *model = NULL;
+    head_case one;
+    head_device on;
+    int32_t entities = lab_between(bench, 2, 9), relations = lab_between(bench, 1, 3);
+    assert_int_equal(
+        vlp_model_new(&model, bench->backend, bench->compute, &options, entities, relations, true, true),
+        VLP_OK);
+    assert_int_equal(vlp_model_keep_rounded(model), VLP_OK);
+    fill_case(bench, &one, model);
+    vlp_model_round(model);
+    const vlp_rounding *rounding = &model->tables[VLP_TABLE_ENTITIES].rounding;
+    int32_t size = one.batch * model->form.entity_width;
+    for (int rounds = 0; rounds < 2; rounds++) {
+        assert_int_equal(vlp_head_work_new(&on.work, model, one.batch + round % 3, rounds), VLP_OK);
+        assert_int_equal(on.work.rounds, rounds);
+        run_head(bench, &one, model, &on);
+        double *got = lab_get(bench, on.work.output, size);
+        if (rounds) {
+            lab_expect_close("rounded head", expected_outputs(bench, &one), got, size, 1e-2);
+            lab_expect_rounded("rounded output", got,
+                               lab_get_rounded(bench, on.work.rounded_output, rounding, one.batch),
+                               size);
+            check_rounded_gradients(bench, &one, model, &on, round % 2 == 1);
+        } else {
+            check_output(bench, &one, &on); /* as exact as ever, for evaluation */
+        }
+        vlp_head_work_free(&on.work, model);
+    }
+    vlp_model_free(model);
+}
+
+static void test_rounded_head(void **state) {
+    (void)state;
+    lab bench;
+    lab_open(&bench, 1, SEED + 1);
+    bool rounds = bench.backend->rounds;
+    for (int m = 0; m < MODELS && rounds; m++)
+        for (int round = 0; round < ROUNDS; round++) {
+            check_rounded_head(&bench, models[m], round);
+            lab_clear(&bench);
+        }
+    lab_close(&bench);
+    if (!rounds) skip();
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_head)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_head), cmocka_unit_test(test_rounded_head)};
     return cmocka_run_group_tests_name("head", tests, NULL, NULL);
 }

@@ -88,6 +88,24 @@ typedef struct vlp_columns {
     int32_t *answers; /* (count) the column of each query's answer */
 } vlp_columns;
 
+/* References of a batch of queries. */
+typedef struct vlp_reference_batch {
+    const int32_t *heads;   /* (batch, most) h_i */
+    const int32_t *answers; /* (batch, most) t_i */
+    const int32_t *counts;  /* (batch) */
+    int32_t most;
+} vlp_reference_batch;
+
+/* What the vertical head is given of the references, in its places; all is zeros without references.
+ * Where there are places for rounded copies, k and s are made there, and elsewhere only where a backend
+ * needs them on the way. */
+typedef struct vlp_head_inputs {
+    float *answers, *differences; /* (batch, d_e) the mean of the t_i, h less the mean of the h_i */
+    float *k, *s;                 /* (batch, d_q) W_r2 answers, W_r1 differences; k is `answers` itself
+                                     where the form does not move them */
+    vlp_bf16 *rounded_k, *rounded_s; /* rows of vlp_rounding_of(1, d_q), or NULL */
+} vlp_head_inputs;
+
 /* An optimizer's step. Rate and corrections are those of the step (vlp_step_values). */
 typedef struct vlp_update {
     int32_t kind; /* 0 Adam, 1 Adagrad */
@@ -183,22 +201,16 @@ typedef struct vlp_backend {
     /* A rounded copy of rows that stand `stride` apart. */
     void (*round_rows)(vlp_compute *compute, vlp_bf16 *out, const vlp_rounding *rounding,
                        const float *from, int64_t stride, int64_t rows);
-    /* out (rows, parts * width) from rows that stand as in a rounded copy, in fp32. */
-    void (*strip_rows)(vlp_compute *compute, float *out, const vlp_rounding *rounding, const float *from,
-                       int64_t rows);
     /* out (count, width): row ids[i] of the table, zeros where it is -1. */
     void (*gather)(vlp_compute *compute, float *out, const float *table, const int32_t *ids,
                    int64_t count, int32_t width);
-    /* out (count, width): the mean of the rows ids[i * most .. + counts[i]), zeros for none. */
-    void (*gather_mean)(vlp_compute *compute, float *out, const float *table, const int32_t *ids,
-                        const int32_t *counts, int64_t count, int32_t most, int32_t width);
     /* table[ids[i]] += weights[i] rows[i]; weights NULL: 1. A row of the table that is not touched
      * counts as zeros, whatever stands there, and is touched then (touched NULL: all are). */
     vlp_status (*scatter_add)(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
                               const float *weights, const int32_t *ids, int64_t count,
                               int32_t rows_of_table, int32_t width);
-    /* The transpose of gather_mean: table[ids[i * most + j]] += weight / counts[i] * rows[i], j <
-     * counts[i]. */
+    /* The transpose of a mean over references: table[ids[i * most + j]] += weight / counts[i] * rows[i],
+     * j < counts[i]. */
     vlp_status (*scatter_mean)(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
                                float weight, const int32_t *ids, const int32_t *counts, int64_t count,
                                int32_t most, int32_t rows_of_table, int32_t width);
@@ -283,35 +295,42 @@ typedef struct vlp_backend {
                          const int32_t *answers, const float *weights, const float *column_scale,
                          const float *column_offset, float temperature, int64_t count, int64_t columns,
                          int64_t stride);
-    /* x = tanh(x + bias), and its backward: grad *= 1 - y^2. */
-    void (*tanh_rows)(vlp_compute *compute, float *x, const float *bias, int64_t rows, int32_t width);
-    void (*tanh_backward)(vlp_compute *compute, float *grad, const float *y, int64_t rows,
-                          int32_t width);
-    /* Rows to length one, the lengths kept; and backward: grad of the rows before, from that after. */
-    void (*normalize)(vlp_compute *compute, float *rows_inout, float *norms, int64_t rows,
-                      int32_t width);
-    void (*normalize_backward)(vlp_compute *compute, float *grad, const float *normal,
-                               const float *norms, int64_t rows, int32_t width);
-    /* x[i] += bias where counts[i] > 0 (NULL: everywhere); rows of x stand `stride` apart. */
-    void (*add_bias)(vlp_compute *compute, float *x, const float *bias, const int32_t *counts,
-                     int64_t rows, int32_t width, int64_t stride);
-    /* bias_grad += sum of rows (of those with counts[i] > 0). */
-    void (*bias_backward)(vlp_compute *compute, float *bias_grad, const float *grad,
-                          const int32_t *counts, int64_t rows, int32_t width, int64_t stride);
-    /* out = left - right where counts[i] > 0, zeros elsewhere (NULL: everywhere); out may be either. */
-    void (*subtract)(vlp_compute *compute, float *out, const float *left, const float *right,
-                     const int32_t *counts, int64_t rows, int32_t width);
     /* x[i][j] *= scale[j]. */
     void (*scale_columns)(vlp_compute *compute, float *x, const float *scale, int64_t rows,
                           int64_t columns);
-    /* Copies rows of `width` between arrays whose rows stand apart by their strides. */
-    void (*copy_columns)(vlp_compute *compute, float *to, int64_t to_stride, const float *from,
-                         int64_t from_stride, int64_t rows, int32_t width);
     /* N3 over rows ids (count) of a table: *loss += weight * sum of |x|^3 over all their numbers, of
      * complex ones where `moduli`; grad += its gradient, touched as in scatter_add. */
     vlp_status (*cube_loss)(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
                             const float *table, const int32_t *ids, int64_t count, int32_t rows,
                             int32_t width, float weight, bool moduli);
+
+    /* ---- the vertical head; places for rounded copies are NULL where a backend has none ---- */
+    /* The head's inputs from rows of the table, heads (count, entity_width) and relations. */
+    void (*mean_references)(vlp_compute *compute, const vlp_form *form, const vlp_head_inputs *inputs,
+                            const vlp_reference_batch *references, const float *table,
+                            const float *heads, const int32_t *relations, const float *relation_table,
+                            int64_t count);
+    /* Rows [t_N, q] from joined (rows, entity_width + query_width), whose first columns hold t_N without
+     * its biases, which it has where counts[i] > 0, and q (rows, query_width). They are made in place,
+     * or, where `rounded` is not NULL, there alone. */
+    void (*join_query)(vlp_compute *compute, const vlp_form *form, float *joined, vlp_bf16 *rounded,
+                       const float *node_bias, const float *edge_bias, const int32_t *counts,
+                       const float *q, int64_t rows);
+    /* activated = tanh(x + bias), norms (rows) the lengths of its rows, x = activated / norms, and a
+     * rounded copy of that where it is not NULL. */
+    void (*normal_tanh)(vlp_compute *compute, float *x, float *activated, float *norms,
+                        vlp_bf16 *rounded, const vlp_rounding *rounding, const float *bias, int64_t rows,
+                        int32_t width);
+    /* Back from the gradient of x after it to that before: grad (rows, width). normal_grad stands as in
+     * a rounded copy, in fp32; rounding NULL: plain rows. */
+    void (*normal_tanh_backward)(vlp_compute *compute, float *grad, const float *normal_grad,
+                                 const vlp_rounding *rounding, const float *x, const float *activated,
+                                 const float *norms, int64_t rows, int32_t width);
+    /* bias_grad, and same_grad where it is not NULL, = the sums of the columns of grad (rows, width);
+     * rows with counts[i] == 0 (NULL: there are none) become zeros before. rounded: a copy of grad as
+     * of vlp_rounding_of(1, width), or NULL. */
+    void (*bias_backward)(vlp_compute *compute, float *bias_grad, float *same_grad, float *grad,
+                          vlp_bf16 *rounded, const int32_t *counts, int64_t rows, int32_t width);
 
     /* ---- the optimizer ---- */
     /* One step over up to VLP_MOST_TABLES tables. */

@@ -61,7 +61,7 @@ static vlp_status allocate(vlp_scorer *scorer) {
                                   model->form.entity_width);
     VLP_TRY(model->backend->download(model->compute, scorer->host_inverse_norms, scorer->inverse_norms,
                                      (size_t)entities * sizeof(float)));
-    return vlp_head_work_new(&scorer->head, model, scorer->batch);
+    return vlp_head_work_new(&scorer->head, model, scorer->batch, false);
 }
 
 vlp_status vlp_scorer_open(vlp_scorer **out, const vlp_scorer_options *options) {

@@ -251,7 +251,7 @@ static vlp_status allocate(vlp_trainer *trainer) {
         if (!trainer->plans[i]) return vlp_fail_memory("a step");
     }
     if (trainer->settings->vertical)
-        VLP_TRY(vlp_head_work_new(&trainer->head, trainer->model, trainer->batch));
+        VLP_TRY(vlp_head_work_new(&trainer->head, trainer->model, trainer->batch, trainer->head_rounds));
     return upload_even(trainer);
 }
 
@@ -413,20 +413,19 @@ static vlp_status refresh(vlp_trainer *trainer) {
     return VLP_OK;
 }
 
-/* Gradients that are added to by more than one start from zero. */
-static void clear_gradients(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
+/* Gradients that more than one adds to start from zero; the head's are set, and rows of entities when
+ * they are touched. */
+static void clear_gradients(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    bool felt = trainer->settings->vertical && trainer->settings->vertical_gradient;
-    for (int id = 0; id < VLP_TABLES; id++) {
-        vlp_table *table = &model->tables[id];
-        if (!((tables[0] | tables[1]) >> id & 1)) continue;
-        if (id == VLP_TABLE_ENTITIES && !felt) continue; /* rows are set when they are touched */
-        backend->zero(model->compute, table->grad,
-                      (size_t)table->rows * (size_t)table->width * sizeof *table->grad);
-        if (id == VLP_TABLE_ENTITIES)
-            backend->fill_bytes(model->compute, table->touched, 1, (size_t)table->rows);
-    }
+    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
+              *relations = &model->tables[VLP_TABLE_RELATIONS];
+    backend->zero(model->compute, relations->grad,
+                  (size_t)relations->rows * (size_t)relations->width * sizeof(float));
+    if (!trainer->settings->vertical || !trainer->settings->vertical_gradient) return;
+    backend->zero(model->compute, entities->grad,
+                  (size_t)entities->rows * (size_t)entities->width * sizeof(float));
+    backend->fill_bytes(model->compute, entities->touched, 1, (size_t)entities->rows);
 }
 
 /* All operations of a step. They are the same in every step: what differs is in the backend's memory.
@@ -440,7 +439,7 @@ static vlp_status make_step(vlp_trainer *trainer, bool head_only) {
     uint32_t tables[VLP_GROUPS];
     trained_tables(tables, model, head_only);
     backend->zero(model->compute, trainer->report->losses, sizeof trainer->report->losses);
-    clear_gradients(trainer, tables);
+    clear_gradients(trainer);
     backend->choose_batch(model->compute, &trainer->tables, chosen);
     backend->gather(model->compute, trainer->head_rows, model->tables[VLP_TABLE_ENTITIES].value,
                     chosen->heads, trainer->batch, model->form.entity_width);

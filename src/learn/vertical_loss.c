@@ -104,10 +104,6 @@ vlp_status vlp_vertical_step(vlp_trainer *trainer) {
                      &references, trainer->batch);
     candidate_set set;
     VLP_TRY(open_candidates(&set, trainer));
-    if (trainer->head_rounds)
-        model->backend->round_rows(model->compute, trainer->head.rounded_output,
-                                   &model->tables[VLP_TABLE_ENTITIES].rounding, trainer->head.output,
-                                   model->form.entity_width, trainer->batch);
     for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
         int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
         if (trainer->head_rounds)
@@ -117,11 +113,9 @@ vlp_status vlp_vertical_step(vlp_trainer *trainer) {
         vlp_trainer_add_loss(trainer, VLP_GROUP_HEAD, rows, 1);
     }
     if (shared) VLP_TRY(pass_to_candidates(trainer, &set));
-    if (trainer->head_rounds)
-        model->backend->strip_rows(model->compute, trainer->output_grad,
-                                   &model->tables[VLP_TABLE_ENTITIES].rounding, trainer->padded_grad,
-                                   trainer->batch);
     vlp_head_sources sources = {chosen->heads, chosen->relations, trainer->vertical_q_grad};
-    return vlp_head_backward(model, &trainer->head, trainer->output_grad, &references, trainer->batch,
-                             shared ? &sources : NULL);
+    return vlp_head_backward(model, &trainer->head,
+                             trainer->head_rounds ? trainer->padded_grad : trainer->output_grad,
+                             trainer->head_rounds ? &model->tables[VLP_TABLE_ENTITIES].rounding : NULL,
+                             &references, trainer->batch, shared ? &sources : NULL);
 }

@@ -66,29 +66,26 @@ static inline bool vlp_table_of_head(int id) {
 
 /* ---- The vertical head (the paper's reference answer aggregation) ---- */
 
-/* References of a batch, on the backend. */
-typedef struct vlp_reference_batch {
-    const int32_t *heads;   /* (batch, most) h_i */
-    const int32_t *answers; /* (batch, most) t_i */
-    const int32_t *counts;  /* (batch) */
-    int32_t most;
-} vlp_reference_batch;
-
 /* Working memory for batches up to a size; what forward leaves here, backward reads. */
 typedef struct vlp_head_work {
     int32_t batch;
-    float *mean_heads, *mean_answers; /* (batch, d_e) */
-    float *k, *s;                     /* (batch, d_q) mean k_i, mean s_i */
-    float *joined;                    /* (batch, d_e + d_q) [t_N, q] */
-    float *output;                    /* (batch, d_e) t', then normal */
-    float *norms;                     /* (batch) */
-    float *activated;                 /* (batch, d_e) t' before it is normal */
-    float *joined_grad;               /* (batch, d_e + d_q) */
-    float *spare, *spare_rows;        /* (batch, d_q), (batch, d_e) */
-    float *zeros;                     /* (batch, d_e) */
-    vlp_bf16 *rounded_output;         /* (batch, row of the entities' copy), where there is one */
+    bool rounds; /* products are over rounded copies */
+    vlp_head_inputs inputs;
+    float *joined;      /* (batch, d_e + d_q) [t_N, q] */
+    float *output;      /* (batch, d_e) t', then normal */
+    float *norms;       /* (batch) */
+    float *activated;   /* (batch, d_e) t' before it is normal */
+    float *joined_grad; /* (batch, d_e) of t_N */
+    float *spare;       /* (batch, d_q) */
+    float *spare_rows;  /* (batch, d_e) */
+    /* Where it rounds, NULL otherwise: rows of one part, but those of the output as the entities'. */
+    vlp_bf16 *rounded_joined, *rounded_output;
+    vlp_bf16 *rounded_grad, *rounded_joined_grad; /* of the output before its tanh, and of t_N */
 } vlp_head_work;
-vlp_status vlp_head_work_new(vlp_head_work *work, const vlp_model *model, int32_t batch);
+
+/* `rounds`: the head's products are over rounded copies, where the model keeps them already. What is
+ * evaluated is to be in fp32. */
+vlp_status vlp_head_work_new(vlp_head_work *work, const vlp_model *model, int32_t batch, bool rounds);
 void vlp_head_work_free(vlp_head_work *work, const vlp_model *model);
 
 /* work->output (batch, d_e): t' / |t'|, from heads (batch, d_e), relations and q (batch, d_q). */
@@ -101,11 +98,12 @@ typedef struct vlp_head_sources {
     float *q_grad;                    /* (batch, d_q), set */
 } vlp_head_sources;
 
-/* From the gradient of work->output, which it overwrites: the head's tables' gradients +=. `sources`
- * NULL stops there (the default: embeddings do not feel L1); else the gradients of entities and
- * relations += what comes through references and heads, and q_grad is set. */
-vlp_status vlp_head_backward(const vlp_model *model, vlp_head_work *work, float *output_grad,
-                             const vlp_reference_batch *references, int64_t batch,
-                             const vlp_head_sources *sources);
+/* From the gradient of work->output: the head's tables' gradients are set. output_grad stands as in a
+ * rounded copy, in fp32; rounding NULL: plain rows. `sources` NULL stops there (the default: embeddings
+ * do not feel L1); else the gradients of entities and relations += what comes through references and
+ * heads, and q_grad is set. */
+vlp_status vlp_head_backward(const vlp_model *model, vlp_head_work *work, const float *output_grad,
+                             const vlp_rounding *rounding, const vlp_reference_batch *references,
+                             int64_t batch, const vlp_head_sources *sources);
 
 #endif

@@ -1,37 +1,52 @@
 /* The vertical head: t' = tanh(W_agg [t_N, q]), t_N = W_node mean(k_i) + W_edge mean(s_i), with k_i =
  * W_r2 t_i and s_i = W_r1 (h - h_i). The mean commutes with the products, so that N references cost one
  * mean and one product. A query without references has t_N = 0. */
-#include <string.h>
-
 #include "model/model.h"
+
+/* ---- Working memory ------------------------------------------------------------------------------ */
 
 static float *allocate(const vlp_model *model, int64_t count) {
     return model->backend->allocate(model->compute, (size_t)count * sizeof(float));
 }
 
-vlp_status vlp_head_work_new(vlp_head_work *work, const vlp_model *model, int32_t batch) {
+static vlp_bf16 *allocate_rounded(const vlp_model *model, int64_t rows, vlp_rounding rounding) {
+    size_t count = (size_t)rows * (size_t)vlp_rounding_stride(&rounding);
+    return model->backend->allocate(model->compute, count * sizeof(vlp_bf16));
+}
+
+static bool allocate_rounded_parts(vlp_head_work *work, const vlp_model *model, int64_t b) {
+    int32_t e = model->form.entity_width, q = model->form.query_width;
+    work->inputs.rounded_k = allocate_rounded(model, b, vlp_rounding_of(1, q));
+    work->inputs.rounded_s = allocate_rounded(model, b, vlp_rounding_of(1, q));
+    work->rounded_joined = allocate_rounded(model, b, vlp_rounding_of(1, e + q));
+    work->rounded_output = allocate_rounded(model, b, model->tables[VLP_TABLE_ENTITIES].rounding);
+    work->rounded_grad = allocate_rounded(model, b, vlp_rounding_of(1, e));
+    work->rounded_joined_grad = allocate_rounded(model, b, vlp_rounding_of(1, e));
+    return work->inputs.rounded_k && work->inputs.rounded_s && work->rounded_joined &&
+           work->rounded_output && work->rounded_grad && work->rounded_joined_grad;
+}
+
+vlp_status vlp_head_work_new(vlp_head_work *work, const vlp_model *model, int32_t batch, bool rounds) {
     int64_t e = model->form.entity_width, q = model->form.query_width, b = batch;
+    bool moves = vlp_form_moves_answers(&model->form);
     *work = (vlp_head_work){.batch = batch};
-    work->mean_heads = allocate(model, b * e);
-    work->mean_answers = allocate(model, b * e);
-    work->k = allocate(model, b * q);
-    work->s = allocate(model, b * q);
+    work->rounds = rounds && model->tables[VLP_TABLE_OUTPUT].rounded;
+    vlp_head_inputs *inputs = &work->inputs;
+    inputs->answers = allocate(model, b * e);
+    inputs->differences = allocate(model, b * e);
+    inputs->k = moves ? allocate(model, b * q) : inputs->answers;
+    inputs->s = allocate(model, b * q);
     work->joined = allocate(model, b * (e + q));
     work->output = allocate(model, b * e);
     work->norms = allocate(model, b);
     work->activated = allocate(model, b * e);
-    work->joined_grad = allocate(model, b * (e + q));
+    work->joined_grad = allocate(model, b * e);
     work->spare = allocate(model, b * q);
     work->spare_rows = allocate(model, b * e);
-    work->zeros = allocate(model, b * e);
-    const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
-    if (entities->rounded)
-        work->rounded_output = model->backend->allocate(
-            model->compute,
-            (size_t)(b * vlp_rounding_stride(&entities->rounding)) * sizeof *work->rounded_output);
-    if ((entities->rounded && !work->rounded_output) || !work->mean_heads || !work->mean_answers ||
-        !work->k || !work->s || !work->joined || !work->output || !work->norms || !work->activated ||
-        !work->joined_grad || !work->spare || !work->spare_rows || !work->zeros) {
+    bool rounded = !work->rounds || allocate_rounded_parts(work, model, b);
+    if (!inputs->answers || !inputs->differences || !inputs->k || !inputs->s || !work->joined ||
+        !work->output || !work->norms || !work->activated || !work->joined_grad || !work->spare ||
+        !work->spare_rows || !rounded) {
         vlp_head_work_free(work, model);
         return vlp_fail_memory("the vertical head");
     }
@@ -39,14 +54,63 @@ vlp_status vlp_head_work_new(vlp_head_work *work, const vlp_model *model, int32_
 }
 
 void vlp_head_work_free(vlp_head_work *work, const vlp_model *model) {
-    float *parts[] = {work->mean_heads,  work->mean_answers, work->k,          work->s,
-                      work->joined,      work->output,       work->norms,      work->activated,
-                      work->joined_grad, work->spare,        work->spare_rows, work->zeros};
+    vlp_head_inputs *inputs = &work->inputs;
+    void *parts[] = {inputs->answers,
+                     inputs->differences,
+                     inputs->k == inputs->answers ? NULL : inputs->k,
+                     inputs->s,
+                     inputs->rounded_k,
+                     inputs->rounded_s,
+                     work->joined,
+                     work->output,
+                     work->norms,
+                     work->activated,
+                     work->joined_grad,
+                     work->spare,
+                     work->spare_rows,
+                     work->rounded_joined,
+                     work->rounded_output,
+                     work->rounded_grad,
+                     work->rounded_joined_grad};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i]) model->backend->release(model->compute, parts[i]);
-    if (work->rounded_output) model->backend->release(model->compute, work->rounded_output);
     *work = (vlp_head_work){0};
 }
+
+/* ---- Products ------------------------------------------------------------------------------------ */
+
+/* A factor, rows of `width`, and the rounded copy that is read instead where there is one. */
+typedef struct factor {
+    const float *rows;
+    const vlp_bf16 *rounded;
+    int32_t width;
+} factor;
+
+static factor table_factor(const vlp_model *model, const vlp_head_work *work, vlp_table_id id) {
+    const vlp_table *table = &model->tables[id];
+    return (factor){table->value, work->rounds ? table->rounded : NULL, table->width};
+}
+
+/* The factor without its first columns. */
+static factor behind(factor all, int32_t columns) {
+    return (factor){all.rows + columns, all.rounded ? all.rounded + columns : NULL, all.width};
+}
+
+/* As a backend's product; both factors have rounded copies, or none has. */
+static void multiply(const vlp_model *model, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                     int64_t k, factor a, factor b, float beta, float *c, int64_t ldc) {
+    if (!a.rounded) {
+        model->backend->product(model->compute, transpose_a, transpose_b, m, n, k, 1, a.rows, a.width,
+                                b.rows, b.width, beta, c, ldc);
+        return;
+    }
+    vlp_rounding rounding_a = vlp_rounding_of(1, a.width), rounding_b = vlp_rounding_of(1, b.width);
+    model->backend->product_rounded(model->compute, transpose_a, transpose_b, m, n, k, 1, a.rounded,
+                                    vlp_rounding_stride(&rounding_a), b.rounded,
+                                    vlp_rounding_stride(&rounding_b), beta, c, ldc);
+}
+
+/* ---- Forward ------------------------------------------------------------------------------------- */
 
 void vlp_head_forward(const vlp_model *model, vlp_head_work *work, const float *heads,
                       const int32_t *relations, const float *q, const vlp_reference_batch *references,
@@ -54,35 +118,29 @@ void vlp_head_forward(const vlp_model *model, vlp_head_work *work, const float *
     const vlp_backend *backend = model->backend;
     vlp_compute *compute = model->compute;
     const vlp_table *tables = model->tables;
+    const vlp_head_inputs *inputs = &work->inputs;
     int32_t e = model->form.entity_width, width = model->form.query_width, joined = e + width;
-    const float *entities = tables[VLP_TABLE_ENTITIES].value, *rows = tables[VLP_TABLE_RELATIONS].value;
-    backend->gather_mean(compute, work->mean_answers, entities, references->answers, references->counts,
-                         batch, references->most, e);
-    backend->gather_mean(compute, work->mean_heads, entities, references->heads, references->counts,
-                         batch, references->most, e);
-    backend->answer(compute, &model->form, work->k, work->mean_answers, relations, rows, batch);
-    /* h - mean(h_i); a query without references has no t_N whatever stands here. */
-    backend->subtract(compute, work->mean_heads, heads, work->mean_heads, references->counts, batch, e);
-    backend->query(compute, &model->form, work->s, work->mean_heads, relations, rows, batch, true);
-    /* [t_N, q] */
-    backend->product(compute, false, true, batch, e, width, 1, work->k, width,
-                     tables[VLP_TABLE_NODE].value, width, 0, work->joined, joined);
-    backend->product(compute, false, true, batch, e, width, 1, work->s, width,
-                     tables[VLP_TABLE_EDGE].value, width, 1, work->joined, joined);
-    backend->add_bias(compute, work->joined, tables[VLP_TABLE_NODE_BIAS].value, references->counts,
-                      batch, e, joined);
-    backend->add_bias(compute, work->joined, tables[VLP_TABLE_EDGE_BIAS].value, references->counts,
-                      batch, e, joined);
-    backend->copy_columns(compute, work->joined + e, joined, q, width, batch, width);
-    backend->product(compute, false, true, batch, e, joined, 1, work->joined, joined,
-                     tables[VLP_TABLE_OUTPUT].value, joined, 0, work->output, e);
-    backend->tanh_rows(compute, work->output, tables[VLP_TABLE_OUTPUT_BIAS].value, batch, e);
-    backend->copy_columns(compute, work->activated, e, work->output, e, batch, e);
-    backend->normalize(compute, work->output, work->norms, batch, e);
+    backend->mean_references(compute, &model->form, inputs, references, tables[VLP_TABLE_ENTITIES].value,
+                             heads, relations, tables[VLP_TABLE_RELATIONS].value, batch);
+    multiply(model, false, true, batch, e, width, (factor){inputs->k, inputs->rounded_k, width},
+             table_factor(model, work, VLP_TABLE_NODE), 0, work->joined, joined);
+    multiply(model, false, true, batch, e, width, (factor){inputs->s, inputs->rounded_s, width},
+             table_factor(model, work, VLP_TABLE_EDGE), 1, work->joined, joined);
+    backend->join_query(compute, &model->form, work->joined, work->rounded_joined,
+                        tables[VLP_TABLE_NODE_BIAS].value, tables[VLP_TABLE_EDGE_BIAS].value,
+                        references->counts, q, batch);
+    multiply(model, false, true, batch, e, joined, (factor){work->joined, work->rounded_joined, joined},
+             table_factor(model, work, VLP_TABLE_OUTPUT), 0, work->output, e);
+    backend->normal_tanh(compute, work->output, work->activated, work->norms, work->rounded_output,
+                         &tables[VLP_TABLE_ENTITIES].rounding, tables[VLP_TABLE_OUTPUT_BIAS].value,
+                         batch, e);
 }
 
+/* ---- Backward ------------------------------------------------------------------------------------ */
+
 /* One of the two ways to the embeddings: through W_node to the answers of the references, or through
- * W_edge to the query's head and, with the other sign, to their heads. */
+ * W_edge to the query's head and, with the other sign, to their heads. The gradient of t_N is zero where
+ * there are no references: such a query passes nothing on to its head either. */
 static vlp_status pass_on(const vlp_model *model, vlp_head_work *work,
                           const vlp_reference_batch *references, int64_t batch,
                           const vlp_head_sources *sources, bool node) {
@@ -91,24 +149,21 @@ static vlp_status pass_on(const vlp_model *model, vlp_head_work *work,
     const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     const vlp_table *relations = &model->tables[VLP_TABLE_RELATIONS];
     int32_t e = model->form.entity_width, width = model->form.query_width;
-    backend->product(compute, false, false, batch, width, e, 1, work->joined_grad, e + width,
-                     model->tables[node ? VLP_TABLE_NODE : VLP_TABLE_EDGE].value, width, 0, work->spare,
-                     width);
+    multiply(model, false, false, batch, width, e,
+             (factor){work->joined_grad, work->rounded_joined_grad, e},
+             table_factor(model, work, node ? VLP_TABLE_NODE : VLP_TABLE_EDGE), 0, work->spare, width);
     backend->zero(compute, work->spare_rows, (size_t)batch * (size_t)e * sizeof(float));
     if (node) {
         VLP_TRY(backend->answer_backward(compute, &model->form, work->spare_rows, relations->grad,
-                                         work->spare, work->mean_answers, sources->relations,
+                                         work->spare, work->inputs.answers, sources->relations,
                                          relations->value, model->relations, batch));
         return backend->scatter_mean(compute, entities->grad, entities->touched, work->spare_rows, 1,
                                      references->answers, references->counts, batch, references->most,
                                      model->entities, e);
     }
     VLP_TRY(backend->query_backward(compute, &model->form, work->spare_rows, relations->grad,
-                                    work->spare, work->mean_heads, sources->relations, relations->value,
-                                    model->relations, batch, true));
-    /* A query without references has no difference of heads to speak of. */
-    backend->subtract(compute, work->spare_rows, work->spare_rows, work->zeros, references->counts,
-                      batch, e);
+                                    work->spare, work->inputs.differences, sources->relations,
+                                    relations->value, model->relations, batch, true));
     VLP_TRY(backend->scatter_add(compute, entities->grad, entities->touched, work->spare_rows, NULL,
                                  sources->heads, batch, model->entities, e));
     return backend->scatter_mean(compute, entities->grad, entities->touched, work->spare_rows, -1,
@@ -116,33 +171,35 @@ static vlp_status pass_on(const vlp_model *model, vlp_head_work *work,
                                  model->entities, e);
 }
 
-vlp_status vlp_head_backward(const vlp_model *model, vlp_head_work *work, float *output_grad,
-                             const vlp_reference_batch *references, int64_t batch,
-                             const vlp_head_sources *sources) {
+vlp_status vlp_head_backward(const vlp_model *model, vlp_head_work *work, const float *output_grad,
+                             const vlp_rounding *rounding, const vlp_reference_batch *references,
+                             int64_t batch, const vlp_head_sources *sources) {
     const vlp_backend *backend = model->backend;
     vlp_compute *compute = model->compute;
     const vlp_table *tables = model->tables;
+    const vlp_head_inputs *inputs = &work->inputs;
     int32_t e = model->form.entity_width, width = model->form.query_width, joined = e + width;
-    backend->normalize_backward(compute, output_grad, work->output, work->norms, batch, e);
-    backend->tanh_backward(compute, output_grad, work->activated, batch, e);
-    backend->bias_backward(compute, tables[VLP_TABLE_OUTPUT_BIAS].grad, output_grad, NULL, batch, e, e);
-    backend->product(compute, true, false, e, joined, batch, 1, output_grad, e, work->joined, joined, 1,
-                     tables[VLP_TABLE_OUTPUT].grad, joined);
-    backend->product(compute, false, false, batch, joined, e, 1, output_grad, e,
-                     tables[VLP_TABLE_OUTPUT].value, joined, 0, work->joined_grad, joined);
-    /* k and s are zero without references, so that their products bring nothing to these rows; the
-     * biases ask for the counts. */
-    backend->product(compute, true, false, e, width, batch, 1, work->joined_grad, joined, work->k, width,
-                     1, tables[VLP_TABLE_NODE].grad, width);
-    backend->product(compute, true, false, e, width, batch, 1, work->joined_grad, joined, work->s, width,
-                     1, tables[VLP_TABLE_EDGE].grad, width);
-    backend->bias_backward(compute, tables[VLP_TABLE_NODE_BIAS].grad, work->joined_grad,
-                           references->counts, batch, e, joined);
-    backend->bias_backward(compute, tables[VLP_TABLE_EDGE_BIAS].grad, work->joined_grad,
-                           references->counts, batch, e, joined);
-    if (!sources) return VLP_OK;
-    backend->copy_columns(compute, sources->q_grad, width, work->joined_grad + e, joined, batch, width);
-    if (references->most == 0) return VLP_OK;
+    factor grad = {work->spare_rows, work->rounded_grad, e};
+    factor joined_grad = {work->joined_grad, work->rounded_joined_grad, e};
+    factor output = table_factor(model, work, VLP_TABLE_OUTPUT);
+    backend->normal_tanh_backward(compute, work->spare_rows, output_grad, rounding, work->output,
+                                  work->activated, work->norms, batch, e);
+    backend->bias_backward(compute, tables[VLP_TABLE_OUTPUT_BIAS].grad, NULL, work->spare_rows,
+                           work->rounded_grad, NULL, batch, e);
+    multiply(model, true, false, e, joined, batch, grad,
+             (factor){work->joined, work->rounded_joined, joined}, 0, tables[VLP_TABLE_OUTPUT].grad,
+             joined);
+    multiply(model, false, false, batch, e, e, grad, output, 0, work->joined_grad, e);
+    if (sources)
+        multiply(model, false, false, batch, width, e, grad, behind(output, e), 0, sources->q_grad,
+                 width);
+    backend->bias_backward(compute, tables[VLP_TABLE_NODE_BIAS].grad, tables[VLP_TABLE_EDGE_BIAS].grad,
+                           work->joined_grad, work->rounded_joined_grad, references->counts, batch, e);
+    multiply(model, true, false, e, width, batch, joined_grad,
+             (factor){inputs->k, inputs->rounded_k, width}, 0, tables[VLP_TABLE_NODE].grad, width);
+    multiply(model, true, false, e, width, batch, joined_grad,
+             (factor){inputs->s, inputs->rounded_s, width}, 0, tables[VLP_TABLE_EDGE].grad, width);
+    if (!sources || references->most == 0) return VLP_OK;
     VLP_TRY(pass_on(model, work, references, batch, sources, true));
     return pass_on(model, work, references, batch, sources, false);
 }

@@ -57,12 +57,16 @@ static inline void cpu_touch(float *row, uint8_t *touched, int64_t index, int32_
     touched[index] = 1;
 }
 
+/* Loops over one row that several operations are made of: to += weight row, <left, right>, and the sum
+ * of squares, in double. */
+void cpu_add_row(float *to, const float *row, float weight, int32_t width);
+float cpu_dot_row(const float *left, const float *right, int32_t width);
+double cpu_square_chunk(const float *values, int64_t count);
+
 /* The operations, one file a group. */
 void cpu_product(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const float *, int64_t,
                  const float *, int64_t, float, float *, int64_t);
 void cpu_gather(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t);
-void cpu_gather_mean(vlp_compute *, float *, const float *, const int32_t *, const int32_t *, int64_t,
-                     int32_t, int32_t);
 vlp_status cpu_scatter_add(vlp_compute *, float *, uint8_t *, const float *, const float *,
                            const int32_t *, int64_t, int32_t, int32_t);
 void cpu_inverse_norms(vlp_compute *, float *, const float *, int64_t, int32_t);
@@ -87,15 +91,6 @@ vlp_status cpu_all_scores(vlp_compute *, const vlp_form *, float *, const float 
                           const float *, const float *, int32_t, int64_t);
 void cpu_softmax_loss(vlp_compute *, float *, vlp_bf16 *, float *, const int32_t *, const float *,
                       const float *, const float *, float, int64_t, int64_t, int64_t);
-void cpu_tanh_rows(vlp_compute *, float *, const float *, int64_t, int32_t);
-void cpu_tanh_backward(vlp_compute *, float *, const float *, int64_t, int32_t);
-void cpu_normalize(vlp_compute *, float *, float *, int64_t, int32_t);
-void cpu_normalize_backward(vlp_compute *, float *, const float *, const float *, int64_t, int32_t);
-void cpu_add_bias(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t, int64_t);
-void cpu_bias_backward(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t,
-                       int64_t);
-void cpu_subtract(vlp_compute *, float *, const float *, const float *, const int32_t *, int64_t,
-                  int32_t);
 vlp_status cpu_scatter_mean(vlp_compute *, float *, uint8_t *, const float *, float, const int32_t *,
                             const int32_t *, int64_t, int32_t, int32_t, int32_t);
 void cpu_add(vlp_compute *, float *, const float *, int64_t);
@@ -105,10 +100,20 @@ void cpu_relation_query(vlp_compute *, const vlp_form *, float *, const float *,
 void cpu_relation_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
                                  const float *, const float *, int64_t);
 void cpu_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
-void cpu_copy_columns(vlp_compute *, float *, int64_t, const float *, int64_t, int64_t, int32_t);
 vlp_status cpu_cube_loss(vlp_compute *, double *, float *, uint8_t *, const float *, const int32_t *,
                          int64_t, int32_t, int32_t, float, bool);
 void cpu_update(vlp_compute *, const vlp_update *, const vlp_updated *, int32_t);
+void cpu_mean_references(vlp_compute *, const vlp_form *, const vlp_head_inputs *,
+                         const vlp_reference_batch *, const float *, const float *, const int32_t *,
+                         const float *, int64_t);
+void cpu_join_query(vlp_compute *, const vlp_form *, float *, vlp_bf16 *, const float *, const float *,
+                    const int32_t *, const float *, int64_t);
+void cpu_normal_tanh(vlp_compute *, float *, float *, float *, vlp_bf16 *, const vlp_rounding *,
+                     const float *, int64_t, int32_t);
+void cpu_normal_tanh_backward(vlp_compute *, float *, const float *, const vlp_rounding *, const float *,
+                              const float *, const float *, int64_t, int32_t);
+void cpu_bias_backward(vlp_compute *, float *, float *, float *, vlp_bf16 *, const int32_t *, int64_t,
+                       int32_t);
 vlp_plan *cpu_plan_new(vlp_compute *);
 void cpu_plan_free(vlp_compute *, vlp_plan *);
 bool cpu_step_begin(vlp_compute *, vlp_plan *, const vlp_step_values *);

@@ -16,27 +16,7 @@ void cpu_gather(vlp_compute *compute, float *out, const float *table, const int3
     }
 }
 
-VLP_CLONES static void mean_row(float *out, const float *table, const int32_t *ids, int32_t count,
-                                int32_t width) {
-    memset(out, 0, (size_t)width * sizeof *out);
-    for (int32_t i = 0; i < count; i++) {
-        const float *row = table + (int64_t)ids[i] * width;
-        for (int32_t j = 0; j < width; j++) out[j] += row[j];
-    }
-    if (count > 1) {
-        float share = 1.0f / (float)count;
-        for (int32_t j = 0; j < width; j++) out[j] *= share;
-    }
-}
-
-void cpu_gather_mean(vlp_compute *compute, float *out, const float *table, const int32_t *ids,
-                     const int32_t *counts, int64_t count, int32_t most, int32_t width) {
-#pragma omp parallel for num_threads(compute->threads) if (count * width > 16384)
-    for (int64_t i = 0; i < count; i++)
-        mean_row(out + i * width, table, ids + i * most, counts[i], width);
-}
-
-VLP_CLONES static void add_row(float *to, const float *row, float weight, int32_t width) {
+VLP_CLONES void cpu_add_row(float *to, const float *row, float weight, int32_t width) {
     for (int32_t j = 0; j < width; j++) to[j] += weight * row[j];
 }
 
@@ -52,7 +32,7 @@ vlp_status cpu_scatter_add(vlp_compute *compute, float *table, uint8_t *touched,
         cpu_touch(to, touched, segments->row[s], width);
         for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
             int32_t item = segments->order[i];
-            add_row(to, rows + (int64_t)item * width, weights ? weights[item] : 1.0f, width);
+            cpu_add_row(to, rows + (int64_t)item * width, weights ? weights[item] : 1.0f, width);
         }
     }
     return VLP_OK;
@@ -76,7 +56,7 @@ vlp_status cpu_scatter_mean(vlp_compute *compute, float *table, uint8_t *touched
         cpu_touch(to, touched, segments->row[s], width);
         for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
             int64_t row = segments->order[i] / most;
-            add_row(to, rows + row * width, weight / (float)counts[row], width);
+            cpu_add_row(to, rows + row * width, weight / (float)counts[row], width);
         }
     }
     return VLP_OK;
@@ -106,7 +86,7 @@ static double sum_in_order(const float *parts, int64_t count) {
 }
 
 /* In double: the square of a gradient of 1e20 is still a number. */
-VLP_CLONES static double square_chunk(const float *values, int64_t count) {
+VLP_CLONES double cpu_square_chunk(const float *values, int64_t count) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < count; i++) sum += (double)values[i] * (double)values[i];
@@ -125,7 +105,7 @@ void cpu_square_sum(vlp_compute *compute, double *out, const float *values, cons
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (rows * width > 65536)
     for (int64_t c = 0; c < chunks; c++)
         for (int64_t i = c * CHUNK; i < rows && i < (c + 1) * CHUNK; i++)
-            if (!touched || touched[i]) parts[c] += square_chunk(values + i * width, width);
+            if (!touched || touched[i]) parts[c] += cpu_square_chunk(values + i * width, width);
     /* In their order, whichever thread made them. */
     for (int64_t c = 0; c < chunks; c++) sum += parts[c];
     vlp_free(parts);
@@ -139,83 +119,11 @@ void cpu_sum(vlp_compute *compute, double *out, const float *values, int64_t cou
 
 /* ---- Elementwise passes over rows ---------------------------------------------------------------- */
 
-/* tanh(x) = 1 - 2 / (exp(2 x) + 1), which has vectors; beyond 9 it is 1 in fp32. Near zero the
- * difference would lose what matters: there it is the start of the series. */
-VLP_CLONES static void tanh_row(float *x, const float *bias, int32_t width) {
-#pragma omp simd
-    for (int32_t j = 0; j < width; j++) {
-        float value = x[j] + bias[j];
-        value = value > 9.0f ? 9.0f : value < -9.0f ? -9.0f : value;
-        float square = value * value;
-        float near_zero =
-            value * (1.0f - square * (1.0f / 3 - square * (2.0f / 15 - square * (17.0f / 315))));
-        float far = 1.0f - 2.0f / (expf(2.0f * value) + 1.0f);
-        x[j] = square < 0.04f ? near_zero : far;
-    }
-}
-
-void cpu_tanh_rows(vlp_compute *compute, float *x, const float *bias, int64_t rows, int32_t width) {
-#pragma omp parallel for num_threads(compute->threads) if (rows * width > 4096)
-    for (int64_t i = 0; i < rows; i++) tanh_row(x + i * width, bias, width);
-}
-
-void cpu_tanh_backward(vlp_compute *compute, float *grad, const float *y, int64_t rows, int32_t width) {
-#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
-    for (int64_t i = 0; i < rows * width; i++) grad[i] *= 1.0f - y[i] * y[i];
-}
-
-void cpu_normalize(vlp_compute *compute, float *rows_inout, float *norms, int64_t rows, int32_t width) {
-#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
-    for (int64_t i = 0; i < rows; i++) {
-        float *row = rows_inout + i * width;
-        norms[i] = (float)sqrt(square_chunk(row, width));
-        float scale = norms[i] > VLP_TINY_DISTANCE ? 1.0f / norms[i] : 0.0f;
-        for (int32_t j = 0; j < width; j++) row[j] *= scale;
-    }
-}
-
-VLP_CLONES static float dot_row(const float *left, const float *right, int32_t width) {
+VLP_CLONES float cpu_dot_row(const float *left, const float *right, int32_t width) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int32_t j = 0; j < width; j++) sum += left[j] * right[j];
     return sum;
-}
-
-/* u = x / |x|: dx = (du - u <u, du>) / |x|. */
-void cpu_normalize_backward(vlp_compute *compute, float *grad, const float *normal, const float *norms,
-                            int64_t rows, int32_t width) {
-#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
-    for (int64_t i = 0; i < rows; i++) {
-        float *g = grad + i * width;
-        const float *u = normal + i * width;
-        float along = dot_row(g, u, width);
-        float scale = norms[i] > VLP_TINY_DISTANCE ? 1.0f / norms[i] : 0.0f;
-        for (int32_t j = 0; j < width; j++) g[j] = (g[j] - u[j] * along) * scale;
-    }
-}
-
-void cpu_add_bias(vlp_compute *compute, float *x, const float *bias, const int32_t *counts, int64_t rows,
-                  int32_t width, int64_t stride) {
-#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
-    for (int64_t i = 0; i < rows; i++)
-        if (!counts || counts[i] > 0)
-            for (int32_t j = 0; j < width; j++) x[i * stride + j] += bias[j];
-}
-
-void cpu_bias_backward(vlp_compute *compute, float *bias_grad, const float *grad, const int32_t *counts,
-                       int64_t rows, int32_t width, int64_t stride) {
-    (void)compute;
-    for (int64_t i = 0; i < rows; i++)
-        if (!counts || counts[i] > 0) add_row(bias_grad, grad + i * stride, 1.0f, width);
-}
-
-void cpu_subtract(vlp_compute *compute, float *out, const float *left, const float *right,
-                  const int32_t *counts, int64_t rows, int32_t width) {
-#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
-    for (int64_t i = 0; i < rows; i++) {
-        bool there = !counts || counts[i] > 0;
-        for (int64_t j = i * width; j < (i + 1) * width; j++) out[j] = there ? left[j] - right[j] : 0.0f;
-    }
 }
 
 void cpu_add(vlp_compute *compute, float *x, const float *y, int64_t count) {
@@ -228,7 +136,7 @@ void cpu_project_add(vlp_compute *compute, float *grad, const float *a, const fl
 #pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
     for (int64_t i = 0; i < rows; i++) {
         const float *from = a + i * width, *row = t + i * width;
-        float along = dot_row(from, row, width) * inverse_norms[i] * inverse_norms[i];
+        float along = cpu_dot_row(from, row, width) * inverse_norms[i] * inverse_norms[i];
         for (int32_t j = 0; j < width; j++) grad[i * width + j] += from[j] - row[j] * along;
     }
 }
@@ -238,13 +146,6 @@ void cpu_scale_columns(vlp_compute *compute, float *x, const float *scale, int64
 #pragma omp parallel for num_threads(compute->threads) if (rows * columns > 65536)
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) x[i * columns + j] *= scale[j];
-}
-
-void cpu_copy_columns(vlp_compute *compute, float *to, int64_t to_stride, const float *from,
-                      int64_t from_stride, int64_t rows, int32_t width) {
-#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
-    for (int64_t i = 0; i < rows; i++)
-        memcpy(to + i * to_stride, from + i * from_stride, (size_t)width * sizeof *to);
 }
 
 /* d |z|^3 = 3 |z| z, for a real number and for both parts of a complex one. Returns the sum of cubes. */

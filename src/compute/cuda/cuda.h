@@ -128,10 +128,7 @@ void cuda_product(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, c
 void cuda_product_rounded(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const vlp_bf16 *,
                           int64_t, const vlp_bf16 *, int64_t, float, float *, int64_t);
 void cuda_round_rows(vlp_compute *, vlp_bf16 *, const vlp_rounding *, const float *, int64_t, int64_t);
-void cuda_strip_rows(vlp_compute *, float *, const vlp_rounding *, const float *, int64_t);
 void cuda_gather(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t);
-void cuda_gather_mean(vlp_compute *, float *, const float *, const int32_t *, const int32_t *, int64_t,
-                      int32_t, int32_t);
 vlp_status cuda_scatter_add(vlp_compute *, float *, uint8_t *, const float *, const float *,
                             const int32_t *, int64_t, int32_t, int32_t);
 vlp_status cuda_scatter_mean(vlp_compute *, float *, uint8_t *, const float *, float, const int32_t *,
@@ -140,17 +137,7 @@ void cuda_add(vlp_compute *, float *, const float *, int64_t);
 void cuda_project_add(vlp_compute *, float *, const float *, const float *, const float *, int64_t,
                       int32_t);
 void cuda_inverse_norms(vlp_compute *, float *, const float *, int64_t, int32_t);
-void cuda_tanh_rows(vlp_compute *, float *, const float *, int64_t, int32_t);
-void cuda_tanh_backward(vlp_compute *, float *, const float *, int64_t, int32_t);
-void cuda_normalize(vlp_compute *, float *, float *, int64_t, int32_t);
-void cuda_normalize_backward(vlp_compute *, float *, const float *, const float *, int64_t, int32_t);
-void cuda_add_bias(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t, int64_t);
-void cuda_bias_backward(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t,
-                        int64_t);
-void cuda_subtract(vlp_compute *, float *, const float *, const float *, const int32_t *, int64_t,
-                   int32_t);
 void cuda_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
-void cuda_copy_columns(vlp_compute *, float *, int64_t, const float *, int64_t, int64_t, int32_t);
 vlp_status cuda_cube_loss(vlp_compute *, double *, float *, uint8_t *, const float *, const int32_t *,
                           int64_t, int32_t, int32_t, float, bool);
 void cuda_sum(vlp_compute *, double *, const float *, int64_t, double);
@@ -194,6 +181,17 @@ void cuda_update(vlp_compute *, const vlp_update *, const vlp_updated *, int32_t
 vlp_status cuda_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
                      const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t,
                      int32_t, int64_t);
+void cuda_mean_references(vlp_compute *, const vlp_form *, const vlp_head_inputs *,
+                          const vlp_reference_batch *, const float *, const float *, const int32_t *,
+                          const float *, int64_t);
+void cuda_join_query(vlp_compute *, const vlp_form *, float *, vlp_bf16 *, const float *, const float *,
+                     const int32_t *, const float *, int64_t);
+void cuda_normal_tanh(vlp_compute *, float *, float *, float *, vlp_bf16 *, const vlp_rounding *,
+                      const float *, int64_t, int32_t);
+void cuda_normal_tanh_backward(vlp_compute *, float *, const float *, const vlp_rounding *,
+                               const float *, const float *, const float *, int64_t, int32_t);
+void cuda_bias_backward(vlp_compute *, float *, float *, float *, vlp_bf16 *, const int32_t *, int64_t,
+                        int32_t);
 vlp_plan *cuda_plan_new(vlp_compute *);
 void cuda_plan_free(vlp_compute *, vlp_plan *);
 bool cuda_step_begin(vlp_compute *, vlp_plan *, const vlp_step_values *);

@@ -263,23 +263,13 @@ static void fill_row_operations(vlp_backend *table) {
     table->product = cuda_product;
     table->product_rounded = cuda_product_rounded;
     table->round_rows = cuda_round_rows;
-    table->strip_rows = cuda_strip_rows;
     table->gather = cuda_gather;
-    table->gather_mean = cuda_gather_mean;
     table->scatter_add = cuda_scatter_add;
     table->scatter_mean = cuda_scatter_mean;
     table->add = cuda_add;
     table->project_add = cuda_project_add;
     table->inverse_norms = cuda_inverse_norms;
-    table->tanh_rows = cuda_tanh_rows;
-    table->tanh_backward = cuda_tanh_backward;
-    table->normalize = cuda_normalize;
-    table->normalize_backward = cuda_normalize_backward;
-    table->add_bias = cuda_add_bias;
-    table->bias_backward = cuda_bias_backward;
-    table->subtract = cuda_subtract;
     table->scale_columns = cuda_scale_columns;
-    table->copy_columns = cuda_copy_columns;
 }
 
 static void fill_model_operations(vlp_backend *table) {
@@ -294,6 +284,11 @@ static void fill_model_operations(vlp_backend *table) {
     table->pair_update = cuda_pair_update;
     table->pair_norms = cuda_pair_norms;
     table->all_scores = cuda_all_scores;
+    table->mean_references = cuda_mean_references;
+    table->join_query = cuda_join_query;
+    table->normal_tanh = cuda_normal_tanh;
+    table->normal_tanh_backward = cuda_normal_tanh_backward;
+    table->bias_backward = cuda_bias_backward;
 }
 
 extern "C" __attribute__((visibility("default"))) const vlp_backend *

@@ -16,27 +16,6 @@ void cuda_gather(vlp_compute *compute, float *out, const float *table, const int
     LAUNCH(compute, gather_rows, static_cast<unsigned>(count), 128, 0, out, table, ids, width);
 }
 
-__global__ static void gather_means(float *out, const float *table, const int32_t *ids,
-                                    const int32_t *counts, int32_t most, int32_t width) {
-    int64_t i = blockIdx.x;
-    int32_t count = counts[i];
-    float share = count > 1 ? 1.0f / static_cast<float>(count) : 1.0f;
-    for (int32_t j = threadIdx.x; j < width; j += blockDim.x) {
-        float sum = 0;
-#pragma unroll 4
-        for (int32_t n = 0; n < count; n++)
-            sum += table[static_cast<int64_t>(ids[i * most + n]) * width + j];
-        out[i * width + j] = sum * share;
-    }
-}
-
-void cuda_gather_mean(vlp_compute *compute, float *out, const float *table, const int32_t *ids,
-                      const int32_t *counts, int64_t count, int32_t most, int32_t width) {
-    if (count == 0) return;
-    LAUNCH(compute, gather_means, static_cast<unsigned>(count), 128, 0, out, table, ids, counts, most,
-           width);
-}
-
 /* ---- Scattering ---------------------------------------------------------------------------------- */
 
 enum { SCATTER_THREADS = 128 };
@@ -218,39 +197,6 @@ void cuda_inverse_norms(vlp_compute *compute, float *out, const float *table, in
     LAUNCH(compute, set_inverse_norms, static_cast<unsigned>(rows), NORM_THREADS, 0, out, table, width);
 }
 
-__global__ static void normalize_rows(float *x, float *norms, int64_t rows, int32_t width) {
-    int64_t row = my_row();
-    if (row >= rows) return;
-    float *mine = x + row * width, norm = sqrtf(dot_row(mine, mine, width));
-    float scale = norm > VLP_TINY_DISTANCE ? 1.0f / norm : 0.0f;
-    for (int32_t j = threadIdx.x % 32; j < width; j += 32) mine[j] *= scale;
-    if (threadIdx.x % 32 == 0) norms[row] = norm;
-}
-
-void cuda_normalize(vlp_compute *compute, float *rows_inout, float *norms, int64_t rows, int32_t width) {
-    if (rows == 0) return;
-    LAUNCH(compute, normalize_rows, row_blocks(rows), 32 * ROW_WARPS, 0, rows_inout, norms, rows, width);
-}
-
-/* u = x / |x|: dx = (du - u <u, du>) / |x|. */
-__global__ static void normalize_rows_backward(float *grad, const float *normal, const float *norms,
-                                               int64_t rows, int32_t width) {
-    int64_t row = my_row();
-    if (row >= rows) return;
-    float *g = grad + row * width;
-    const float *u = normal + row * width;
-    float along = dot_row(g, u, width);
-    float scale = norms[row] > VLP_TINY_DISTANCE ? 1.0f / norms[row] : 0.0f;
-    for (int32_t j = threadIdx.x % 32; j < width; j += 32) g[j] = (g[j] - u[j] * along) * scale;
-}
-
-void cuda_normalize_backward(vlp_compute *compute, float *grad, const float *normal, const float *norms,
-                             int64_t rows, int32_t width) {
-    if (rows == 0) return;
-    LAUNCH(compute, normalize_rows_backward, row_blocks(rows), 32 * ROW_WARPS, 0, grad, normal, norms,
-           rows, width);
-}
-
 __global__ static void project_rows(float *grad, const float *a, const float *t,
                                     const float *inverse_norms, int64_t rows, int32_t width) {
     int64_t row = my_row();
@@ -284,80 +230,6 @@ void cuda_add(vlp_compute *compute, float *x, const float *y, int64_t count) {
     LAUNCH(compute, add_all, cuda_blocks(count, 256), 256, 0, x, y, count);
 }
 
-__global__ static void tanh_all(float *x, const float *bias, int64_t count, int32_t width) {
-    int64_t i = my_item();
-    if (i < count) x[i] = tanhf(x[i] + bias[i % width]);
-}
-
-void cuda_tanh_rows(vlp_compute *compute, float *x, const float *bias, int64_t rows, int32_t width) {
-    if (rows == 0) return;
-    LAUNCH(compute, tanh_all, cuda_blocks(rows * width, 256), 256, 0, x, bias, rows * width, width);
-}
-
-__global__ static void tanh_all_backward(float *grad, const float *y, int64_t count) {
-    int64_t i = my_item();
-    if (i < count) grad[i] *= 1.0f - y[i] * y[i];
-}
-
-void cuda_tanh_backward(vlp_compute *compute, float *grad, const float *y, int64_t rows, int32_t width) {
-    if (rows == 0) return;
-    LAUNCH(compute, tanh_all_backward, cuda_blocks(rows * width, 256), 256, 0, grad, y, rows * width);
-}
-
-__global__ static void add_bias_rows(float *x, const float *bias, const int32_t *counts, int32_t width,
-                                     int64_t stride) {
-    int64_t i = blockIdx.x;
-    if (counts && counts[i] == 0) return;
-    for (int32_t j = threadIdx.x; j < width; j += blockDim.x) x[i * stride + j] += bias[j];
-}
-
-void cuda_add_bias(vlp_compute *compute, float *x, const float *bias, const int32_t *counts,
-                   int64_t rows, int32_t width, int64_t stride) {
-    if (rows == 0) return;
-    LAUNCH(compute, add_bias_rows, static_cast<unsigned>(rows), 128, 0, x, bias, counts, width, stride);
-}
-
-/* Columns side by side, rows in eight parts that are summed in their order. */
-enum { BIAS_PARTS = 8 };
-
-__global__ static void sum_columns(float *bias_grad, const float *grad, const int32_t *counts,
-                                   int64_t rows, int32_t width, int64_t stride) {
-    __shared__ float parts[BIAS_PARTS][32];
-    int32_t j = static_cast<int32_t>(blockIdx.x) * 32 + threadIdx.x;
-    float sum = 0;
-    if (j < width) {
-#pragma unroll 4
-        for (int64_t i = threadIdx.y; i < rows; i += BIAS_PARTS)
-            if (!counts || counts[i] > 0) sum += grad[i * stride + j];
-    }
-    parts[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y > 0 || j >= width) return;
-    float total = 0;
-    for (int part = 0; part < BIAS_PARTS; part++) total += parts[part][threadIdx.x];
-    bias_grad[j] += total;
-}
-
-void cuda_bias_backward(vlp_compute *compute, float *bias_grad, const float *grad, const int32_t *counts,
-                        int64_t rows, int32_t width, int64_t stride) {
-    LAUNCH(compute, sum_columns, cuda_blocks(width, 32), dim3(32, BIAS_PARTS), 0, bias_grad, grad,
-           counts, rows, width, stride);
-}
-
-__global__ static void subtract_rows(float *out, const float *left, const float *right,
-                                     const int32_t *counts, int32_t width) {
-    int64_t i = blockIdx.x;
-    bool there = !counts || counts[i] > 0;
-    for (int64_t j = i * width + threadIdx.x; j < (i + 1) * width; j += blockDim.x)
-        out[j] = there ? left[j] - right[j] : 0.0f;
-}
-
-void cuda_subtract(vlp_compute *compute, float *out, const float *left, const float *right,
-                   const int32_t *counts, int64_t rows, int32_t width) {
-    if (rows == 0) return;
-    LAUNCH(compute, subtract_rows, static_cast<unsigned>(rows), 128, 0, out, left, right, counts, width);
-}
-
 __global__ static void scale_all(float *x, const float *scale, int64_t columns) {
     int64_t i = blockIdx.x;
     for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) x[i * columns + j] *= scale[j];
@@ -367,17 +239,6 @@ void cuda_scale_columns(vlp_compute *compute, float *x, const float *scale, int6
                         int64_t columns) {
     if (rows == 0) return;
     LAUNCH(compute, scale_all, static_cast<unsigned>(rows), 512, 0, x, scale, columns);
-}
-
-void cuda_copy_columns(vlp_compute *compute, float *to, int64_t to_stride, const float *from,
-                       int64_t from_stride, int64_t rows, int32_t width) {
-    if (rows == 0 || width == 0) return;
-    size_t one = sizeof(float);
-    cuda_note(compute,
-              cudaMemcpy2DAsync(to, static_cast<size_t>(to_stride) * one, from,
-                                static_cast<size_t>(from_stride) * one, static_cast<size_t>(width) * one,
-                                static_cast<size_t>(rows), cudaMemcpyDeviceToDevice, compute->stream),
-              "copying columns");
 }
 
 /* ---- Rounded copies ------------------------------------------------------------------------------ */
@@ -397,19 +258,6 @@ void cuda_round_rows(vlp_compute *compute, vlp_bf16 *out, const vlp_rounding *ro
                      const float *from, int64_t stride, int64_t rows) {
     if (rows == 0) return;
     LAUNCH(compute, round_all, static_cast<unsigned>(rows), 256, 0, out, *rounding, from, stride);
-}
-
-__global__ static void strip_all(float *out, vlp_rounding rounding, const float *from) {
-    int64_t row = blockIdx.x;
-    int32_t width = rounding.parts * rounding.width;
-    for (int32_t j = threadIdx.x; j < width; j += blockDim.x)
-        out[row * width + j] = from[row * vlp_rounding_stride(&rounding) + rounded_place(rounding, j)];
-}
-
-void cuda_strip_rows(vlp_compute *compute, float *out, const vlp_rounding *rounding, const float *from,
-                     int64_t rows) {
-    if (rows == 0) return;
-    LAUNCH(compute, strip_all, static_cast<unsigned>(rows), 256, 0, out, *rounding, from);
 }
 
 /* ---- N3 ------------------------------------------------------------------------------------------ */

@@ -1,34 +1,6 @@
 /* Queries from heads and relations, answers moved by relations, and their gradients. Gradients of
  * relations are summed relation by relation, in the order of the queries. */
-#include "compute/cuda/device.h"
-
-typedef struct complex_number {
-    float re, im;
-} complex_number;
-
-__device__ static complex_number phase(float rho, float scale) {
-    complex_number turn;
-    sincosf(rho * scale, &turn.im, &turn.re);
-    return turn;
-}
-
-__device__ static complex_number times(complex_number a, complex_number b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-
-/* a conj(b) */
-__device__ static complex_number times_conjugate(complex_number a, complex_number b) {
-    return {a.re * b.re + a.im * b.im, a.im * b.re - a.re * b.im};
-}
-
-__device__ static complex_number number(const float *row, int32_t j, int32_t half) {
-    return {row[j], row[j + half]};
-}
-
-/* The complex number that turns h: the relation itself, or its phase. */
-__device__ static complex_number turn_of(const vlp_form &form, const float *r, int32_t j, int32_t half) {
-    return form.transform == VLP_ROTATE ? phase(r[j], form.phase_scale) : number(r, j, half);
-}
+#include "compute/cuda/transform.h"
 
 /* ---- Elementwise: a block a query ---------------------------------------------------------------- */
 
@@ -38,17 +10,12 @@ __global__ static void query_rows(vlp_form form, float *q, const float *heads, c
     const float *h = heads + i * form.entity_width;
     const float *r = table + static_cast<int64_t>(relations[i]) * form.relation_width;
     float *out = q + i * form.query_width;
-    int32_t width = form.query_width, half = width / 2;
-    if (form.transform == VLP_TRANSLATE) {
-        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) out[j] = h[j] + (linear ? 0.0f : r[j]);
-    } else if (form.transform == VLP_SCALE) {
-        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) out[j] = h[j] * r[j];
-    } else {
-        for (int32_t j = threadIdx.x; j < half; j += blockDim.x) {
-            complex_number z = times(number(h, j, half), turn_of(form, r, j, half));
-            out[j] = z.re;
-            out[j + half] = z.im;
-        }
+    bool parts = is_complex_transform(form);
+    int32_t columns = parts ? form.query_width / 2 : form.query_width;
+    for (int32_t j = threadIdx.x; j < columns; j += blockDim.x) {
+        complex_number z = query_number(form, {h[j], parts ? h[j + columns] : 0.0f}, r, j, linear);
+        out[j] = z.re;
+        if (parts) out[j + columns] = z.im;
     }
 }
 
@@ -120,8 +87,8 @@ __global__ static void __launch_bounds__(RELATION_THREADS)
     if (!segment_begins(segments.keys, at, relation_count)) return;
     int64_t end = segment_end(segments.keys, at, count), width = form.query_width;
     int64_t row = static_cast<int64_t>(segments.keys[at]) * form.relation_width;
-    bool complex = form.transform == VLP_ROTATE || form.transform == VLP_SCALE_COMPLEX;
-    int32_t half = complex ? form.query_width / 2 : 0, columns = form.query_width - half;
+    int32_t half = is_complex_transform(form) ? form.query_width / 2 : 0,
+            columns = form.query_width - half;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int32_t j = static_cast<int32_t>(blockIdx.y) * RELATION_COLUMNS + 4 * lane, left = columns - j;
     complex_number turn[4] = {};
@@ -207,10 +174,6 @@ __global__ static void outer_sums(float *relation_grad, const float *left, const
     relation_grad[static_cast<int64_t>(segments.keys[at]) * relation_width + cell] += sum;
 }
 
-static bool is_matrix(const vlp_form *form) {
-    return form->transform == VLP_MATRIX_TRANSPOSED || form->transform == VLP_MATRIX_TRANSLATE;
-}
-
 static void matrix_query(vlp_compute *compute, const vlp_form *form, float *q, const float *heads,
                          const int32_t *relations, const float *table, int64_t count, bool linear) {
     int32_t e = form->entity_width, width = form->query_width;
@@ -248,7 +211,7 @@ static void matrix_backward(vlp_compute *compute, const vlp_form *form, float *h
 void cuda_query(vlp_compute *compute, const vlp_form *form, float *q, const float *heads,
                 const int32_t *relations, const float *relation_table, int64_t count, bool linear) {
     if (count == 0) return;
-    if (is_matrix(form))
+    if (is_matrix_transform(*form))
         matrix_query(compute, form, q, heads, relations, relation_table, count, linear);
     else
         LAUNCH(compute, query_rows, static_cast<unsigned>(count), 128, 0, *form, q, heads, relations,
@@ -264,7 +227,7 @@ vlp_status cuda_query_backward(vlp_compute *compute, const vlp_form *form, float
     if (!cuda_sort(compute, &segments, relations, count, relation_count, SLOT_SORT_KEYS,
                    SLOT_SORT_ITEMS))
         return cuda_status(compute);
-    if (is_matrix(form)) {
+    if (is_matrix_transform(*form)) {
         matrix_backward(compute, form, heads_grad, relation_grad, q_grad, heads, relations,
                         relation_table, &segments, relation_count, count, linear);
         return cuda_status(compute);

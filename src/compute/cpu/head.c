@@ -1,0 +1,128 @@
+/* The vertical head: what it is given of the references, its rows, and their gradients. Rounded copies
+ * are not asked for here. */
+#include <string.h>
+
+#include "base/vector_math.h"
+#include "compute/cpu/cpu.h"
+
+/* ---- References ---------------------------------------------------------------------------------- */
+
+VLP_CLONES static void mean_row(float *out, const float *table, const int32_t *ids, int32_t count,
+                                int32_t width) {
+    memset(out, 0, (size_t)width * sizeof *out);
+    for (int32_t i = 0; i < count; i++) {
+        const float *row = table + (int64_t)ids[i] * width;
+        for (int32_t j = 0; j < width; j++) out[j] += row[j];
+    }
+    if (count > 1) {
+        float share = 1.0f / (float)count;
+        for (int32_t j = 0; j < width; j++) out[j] *= share;
+    }
+}
+
+void cpu_mean_references(vlp_compute *compute, const vlp_form *form, const vlp_head_inputs *inputs,
+                         const vlp_reference_batch *references, const float *table, const float *heads,
+                         const int32_t *relations, const float *relation_table, int64_t count) {
+    assert(!inputs->rounded_k && !inputs->rounded_s);
+    int32_t width = form->entity_width;
+#pragma omp parallel for num_threads(compute->threads) if (count * width > 16384)
+    for (int64_t i = 0; i < count; i++) {
+        int64_t first = i * references->most;
+        int32_t there = references->counts[i];
+        float *difference = inputs->differences + i * width;
+        mean_row(inputs->answers + i * width, table, references->answers + first, there, width);
+        mean_row(difference, table, references->heads + first, there, width);
+        if (there == 0) continue;
+        for (int32_t j = 0; j < width; j++) difference[j] = heads[i * width + j] - difference[j];
+    }
+    cpu_answer(compute, form, inputs->k, inputs->answers, relations, relation_table, count);
+    cpu_query(compute, form, inputs->s, inputs->differences, relations, relation_table, count, true);
+}
+
+void cpu_join_query(vlp_compute *compute, const vlp_form *form, float *joined, vlp_bf16 *rounded,
+                    const float *node_bias, const float *edge_bias, const int32_t *counts,
+                    const float *q, int64_t rows) {
+    (void)rounded;
+    assert(!rounded);
+    int32_t e = form->entity_width, width = form->query_width;
+#pragma omp parallel for num_threads(compute->threads) if (rows * (e + width) > 65536)
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = joined + i * (e + width);
+        for (int32_t j = 0; j < e && counts[i] > 0; j++) row[j] = row[j] + node_bias[j] + edge_bias[j];
+        memcpy(row + e, q + i * width, (size_t)width * sizeof *row);
+    }
+}
+
+/* ---- The output ---------------------------------------------------------------------------------- */
+
+/* tanh(x) = 1 - 2 / (exp(2 x) + 1), which has vectors; beyond 9 it is 1 in fp32. Near zero the
+ * difference would lose what matters: there it is the start of the series. */
+VLP_CLONES static void tanh_row(float *out, const float *x, const float *bias, int32_t width) {
+#pragma omp simd
+    for (int32_t j = 0; j < width; j++) {
+        float value = x[j] + bias[j];
+        value = value > 9.0f ? 9.0f : value < -9.0f ? -9.0f : value;
+        float square = value * value;
+        float near_zero =
+            value * (1.0f - square * (1.0f / 3 - square * (2.0f / 15 - square * (17.0f / 315))));
+        float far = 1.0f - 2.0f / (expf(2.0f * value) + 1.0f);
+        out[j] = square < 0.04f ? near_zero : far;
+    }
+}
+
+static float inverse_of(float norm) {
+    return norm > VLP_TINY_DISTANCE ? 1.0f / norm : 0.0f;
+}
+
+void cpu_normal_tanh(vlp_compute *compute, float *x, float *activated, float *norms, vlp_bf16 *rounded,
+                     const vlp_rounding *rounding, const float *bias, int64_t rows, int32_t width) {
+    (void)rounded, (void)rounding;
+    assert(!rounded);
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 4096)
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = x + i * width, *y = activated + i * width;
+        tanh_row(y, row, bias, width);
+        norms[i] = (float)sqrt(cpu_square_chunk(y, width));
+        float scale = inverse_of(norms[i]);
+        for (int32_t j = 0; j < width; j++) row[j] = y[j] * scale;
+    }
+}
+
+/* A row that stands as in a rounded copy, without what is between its parts. */
+static void strip_row(float *out, const float *from, const vlp_rounding *rounding) {
+    for (int32_t part = 0; part < rounding->parts; part++)
+        memcpy(out + (int64_t)part * rounding->width, from + (int64_t)part * rounding->padded,
+               (size_t)rounding->width * sizeof *out);
+}
+
+/* u = y / |y|: dy = (du - u <u, du>) / |y|; y = tanh(x): dx = dy (1 - y^2). */
+void cpu_normal_tanh_backward(vlp_compute *compute, float *grad, const float *normal_grad,
+                              const vlp_rounding *rounding, const float *x, const float *activated,
+                              const float *norms, int64_t rows, int32_t width) {
+    vlp_rounding plain = {1, width, width};
+    if (!rounding) rounding = &plain;
+    int64_t stride = vlp_rounding_stride(rounding);
+#pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
+    for (int64_t i = 0; i < rows; i++) {
+        float *g = grad + i * width;
+        const float *u = x + i * width, *y = activated + i * width;
+        strip_row(g, normal_grad + i * stride, rounding);
+        float along = cpu_dot_row(g, u, width), scale = inverse_of(norms[i]);
+        for (int32_t j = 0; j < width; j++) g[j] = (g[j] - u[j] * along) * scale * (1.0f - y[j] * y[j]);
+    }
+}
+
+void cpu_bias_backward(vlp_compute *compute, float *bias_grad, float *same_grad, float *grad,
+                       vlp_bf16 *rounded, const int32_t *counts, int64_t rows, int32_t width) {
+    (void)compute, (void)rounded;
+    assert(!rounded);
+    size_t bytes = (size_t)width * sizeof *grad;
+    memset(bias_grad, 0, bytes);
+    for (int64_t i = 0; i < rows; i++) {
+        if (counts && counts[i] == 0)
+            memset(grad + i * width, 0, bytes);
+        else
+            cpu_add_row(bias_grad, grad + i * width, 1.0f, width);
+    }
+    if (same_grad) memcpy(same_grad, bias_grad, bytes);
+}

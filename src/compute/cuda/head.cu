@@ -1,0 +1,364 @@
+/* The vertical head: what it is given of the references, its rows, and their gradients. Rows are read
+ * and written four columns at a time where their widths allow it, one elsewhere. */
+#include "compute/cuda/transform.h"
+
+/* ---- Columns side by side ------------------------------------------------------------------------ */
+
+template <int COLUMNS> struct columns { float at[COLUMNS]; };
+
+template <int COLUMNS> __device__ static columns<COLUMNS> load(const float *from) {
+    columns<COLUMNS> out;
+    if constexpr (COLUMNS == 4) {
+        float4 four = *reinterpret_cast<const float4 *>(from);
+        out.at[0] = four.x, out.at[1] = four.y, out.at[2] = four.z, out.at[3] = four.w;
+    } else {
+        out.at[0] = *from;
+    }
+    return out;
+}
+
+template <int COLUMNS> __device__ static void store(float *to, const columns<COLUMNS> &values) {
+    if constexpr (COLUMNS == 4)
+        *reinterpret_cast<float4 *>(to) =
+            make_float4(values.at[0], values.at[1], values.at[2], values.at[3]);
+    else
+        *to = values.at[0];
+}
+
+template <int COLUMNS> __device__ static void store(vlp_bf16 *to, const columns<COLUMNS> &values) {
+    if constexpr (COLUMNS == 4)
+        *reinterpret_cast<uint2 *>(to) = make_uint2(rounded_pair(values.at[0], values.at[1]),
+                                                    rounded_pair(values.at[2], values.at[3]));
+    else
+        *to = rounded(values.at[0]);
+}
+
+template <int COLUMNS> __device__ static void add(columns<COLUMNS> *to, const columns<COLUMNS> &values) {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) to->at[c] += values.at[c];
+}
+
+/* The zeros behind the numbers of a rounded row. */
+__device__ static void end_row(vlp_bf16 *row, const vlp_rounding &rounding) {
+    for (int32_t at = rounding.width; at < rounding.padded; at++) row[at] = 0;
+}
+
+__device__ static float inverse_of(float norm) {
+    return norm > VLP_TINY_DISTANCE ? 1.0f / norm : 0.0f;
+}
+
+/* ---- References: a block a slice of a query's columns -------------------------------------------- */
+
+enum { REFERENCE_THREADS = 64, REFERENCE_BATCH = 4 };
+
+/* The sums over a query's references, in their order, of the columns from j on of their answers' and of
+ * their heads' rows. A batch of rows is on its way at a time; where the last one is short, its last
+ * rows are read again, and left out. */
+template <int PARTS, int COLUMNS>
+__device__ static void sum_references(columns<COLUMNS> answer[PARTS], columns<COLUMNS> head[PARTS],
+                                      const vlp_reference_batch &references, int64_t query,
+                                      const float *table, int32_t width, int32_t j) {
+    int32_t count = references.counts[query];
+    int64_t begin = query * references.most;
+    for (int32_t first = 0; first < count; first += REFERENCE_BATCH) {
+        columns<COLUMNS> answers[REFERENCE_BATCH][PARTS], heads[REFERENCE_BATCH][PARTS];
+        const float *t[REFERENCE_BATCH], *h[REFERENCE_BATCH];
+#pragma unroll
+        for (int b = 0; b < REFERENCE_BATCH; b++) {
+            int64_t at = begin + min(first + b, count - 1);
+            t[b] = table + static_cast<int64_t>(references.answers[at]) * width + j;
+            h[b] = table + static_cast<int64_t>(references.heads[at]) * width + j;
+        }
+#pragma unroll
+        for (int b = 0; b < REFERENCE_BATCH; b++)
+#pragma unroll
+            for (int part = 0; part < PARTS; part++) {
+                answers[b][part] = load<COLUMNS>(t[b] + part * (width / PARTS));
+                heads[b][part] = load<COLUMNS>(h[b] + part * (width / PARTS));
+            }
+#pragma unroll
+        for (int b = 0; b < REFERENCE_BATCH; b++)
+#pragma unroll
+            for (int part = 0; part < PARTS && first + b < count; part++) {
+                add(&answer[part], answers[b][part]);
+                add(&head[part], heads[b][part]);
+            }
+    }
+}
+
+/* PARTS of a row that stand apart, a number of each a column. s is not made without a place for it. */
+template <int PARTS, int COLUMNS>
+__global__ static void
+reference_rows(vlp_form form, vlp_head_inputs inputs, vlp_reference_batch references, const float *table,
+               const float *heads, const int32_t *relations, const float *relation_table) {
+    int64_t i = blockIdx.x, width = form.entity_width;
+    int32_t part_width = form.entity_width / PARTS, count = references.counts[i];
+    int32_t j = COLUMNS * static_cast<int32_t>(blockIdx.y * REFERENCE_THREADS + threadIdx.x);
+    if (j >= part_width) return;
+    columns<COLUMNS> answer[PARTS] = {}, difference[PARTS] = {};
+    sum_references<PARTS>(answer, difference, references, i, table, form.entity_width, j);
+    float share = count > 1 ? 1.0f / static_cast<float>(count) : 1.0f;
+    vlp_rounding rounding = vlp_rounding_of(1, form.query_width);
+    int64_t row = i * width + j, rounded_row = i * rounding.padded;
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) {
+        int64_t at = row + part * part_width;
+        columns<COLUMNS> head = load<COLUMNS>(heads + at);
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            answer[part].at[c] *= share;
+            float mean = difference[part].at[c] * share;
+            difference[part].at[c] = count > 0 ? head.at[c] - mean : 0.0f;
+        }
+        store(inputs.answers + at, answer[part]);
+        store(inputs.differences + at, difference[part]);
+        if (inputs.rounded_k)
+            store(inputs.rounded_k + rounded_row + part * part_width + j, answer[part]);
+    }
+    if (!inputs.s) return;
+    const float *r = relation_table + static_cast<int64_t>(relations[i]) * form.relation_width;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        float im = PARTS > 1 ? difference[PARTS - 1].at[c] : 0.0f;
+        complex_number z = query_number(form, {difference[0].at[c], im}, r, j + c, true);
+        difference[0].at[c] = z.re;
+        if (PARTS > 1) difference[PARTS - 1].at[c] = z.im;
+    }
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) {
+        if (inputs.rounded_s)
+            store(inputs.rounded_s + rounded_row + part * part_width + j, difference[part]);
+        else
+            store(inputs.s + row + part * part_width, difference[part]);
+    }
+    if (!inputs.rounded_s || j + COLUMNS < part_width) return;
+    end_row(inputs.rounded_k + rounded_row, rounding);
+    end_row(inputs.rounded_s + rounded_row, rounding);
+}
+
+template <int PARTS, int COLUMNS>
+static void launch_references(vlp_compute *compute, const vlp_form *form, const vlp_head_inputs *inputs,
+                              const vlp_reference_batch *references, const float *table,
+                              const float *heads, const int32_t *relations, const float *relation_table,
+                              int64_t count) {
+    dim3 grid(static_cast<unsigned>(count),
+              cuda_blocks(form->entity_width / (PARTS * COLUMNS), REFERENCE_THREADS));
+    LAUNCH(compute, (reference_rows<PARTS, COLUMNS>), grid, REFERENCE_THREADS, 0, *form, *inputs,
+           *references, table, heads, relations, relation_table);
+}
+
+static void mean_rows(vlp_compute *compute, const vlp_form *form, const vlp_head_inputs *inputs,
+                      const vlp_reference_batch *references, const float *table, const float *heads,
+                      const int32_t *relations, const float *relation_table, int64_t count) {
+    int32_t parts = is_complex_transform(*form) ? 2 : 1;
+    bool four = form->entity_width % (4 * parts) == 0;
+    auto launch = parts == 2 ? (four ? launch_references<2, 4> : launch_references<2, 1>)
+                             : (four ? launch_references<1, 4> : launch_references<1, 1>);
+    launch(compute, form, inputs, references, table, heads, relations, relation_table, count);
+}
+
+void cuda_mean_references(vlp_compute *compute, const vlp_form *form, const vlp_head_inputs *inputs,
+                          const vlp_reference_batch *references, const float *table, const float *heads,
+                          const int32_t *relations, const float *relation_table, int64_t count) {
+    if (count == 0) return;
+    if (!is_matrix_transform(*form)) {
+        mean_rows(compute, form, inputs, references, table, heads, relations, relation_table, count);
+        return;
+    }
+    vlp_rounding rounding = vlp_rounding_of(1, form->query_width);
+    vlp_head_inputs means = {inputs->answers, inputs->differences, nullptr, nullptr, nullptr, nullptr};
+    mean_rows(compute, form, &means, references, table, heads, relations, relation_table, count);
+    cuda_answer(compute, form, inputs->k, inputs->answers, relations, relation_table, count);
+    cuda_query(compute, form, inputs->s, inputs->differences, relations, relation_table, count, true);
+    if (inputs->rounded_k)
+        cuda_round_rows(compute, inputs->rounded_k, &rounding, inputs->k, form->query_width, count);
+    if (inputs->rounded_s)
+        cuda_round_rows(compute, inputs->rounded_s, &rounding, inputs->s, form->query_width, count);
+}
+
+/* ---- [t_N, q] ------------------------------------------------------------------------------------ */
+
+enum { JOIN_THREADS = 256 };
+
+template <int COLUMNS>
+__global__ static void join_rows(float *joined, vlp_bf16 *rounded_joined, const float *node_bias,
+                                 const float *edge_bias, const int32_t *counts, const float *q,
+                                 int32_t e, int32_t width) {
+    vlp_rounding rounding = vlp_rounding_of(1, e + width);
+    int64_t i = blockIdx.x, all = e + width;
+    int32_t j = COLUMNS * static_cast<int32_t>(blockIdx.y * JOIN_THREADS + threadIdx.x);
+    if (j >= rounding.padded) return;
+    columns<COLUMNS> x = {};
+    if (j < e) {
+        x = load<COLUMNS>(joined + i * all + j);
+        if (counts[i] > 0) {
+            add(&x, load<COLUMNS>(node_bias + j));
+            add(&x, load<COLUMNS>(edge_bias + j));
+        }
+    } else if (j < all) {
+        x = load<COLUMNS>(q + i * width + j - e);
+    }
+    if (rounded_joined)
+        store(rounded_joined + i * rounding.padded + j, x);
+    else if (j < all)
+        store(joined + i * all + j, x);
+}
+
+void cuda_join_query(vlp_compute *compute, const vlp_form *form, float *joined, vlp_bf16 *rounded,
+                     const float *node_bias, const float *edge_bias, const int32_t *counts,
+                     const float *q, int64_t rows) {
+    if (rows == 0) return;
+    int32_t e = form->entity_width, width = form->query_width;
+    bool four = e % 4 == 0 && width % 4 == 0;
+    dim3 grid(static_cast<unsigned>(rows),
+              cuda_blocks(vlp_rounding_of(1, e + width).padded, JOIN_THREADS * (four ? 4 : 1)));
+    auto kernel = four ? join_rows<4> : join_rows<1>;
+    LAUNCH(compute, kernel, grid, JOIN_THREADS, 0, joined, rounded, node_bias, edge_bias, counts, q, e,
+           width);
+}
+
+/* ---- The output: a block a row ------------------------------------------------------------------- */
+
+enum { OUTPUT_THREADS = 256 };
+
+/* A row as it stands in a rounded copy: the column of a place, -1 between the parts. */
+__device__ static int32_t column_of(const vlp_rounding &rounding, int32_t place) {
+    int32_t part = place / rounding.padded, at = place - part * rounding.padded;
+    return at < rounding.width ? part * rounding.width + at : -1;
+}
+
+template <int COLUMNS>
+__global__ static void tanh_rows(float *x, float *activated, float *norms, vlp_bf16 *rounded_x,
+                                 vlp_rounding rounding, const float *bias, int32_t width) {
+    __shared__ float shared[32];
+    int64_t i = blockIdx.x;
+    int32_t stride = vlp_rounding_stride(&rounding);
+    float *row = x + i * width, *y = activated + i * width, square = 0;
+    for (int32_t j = COLUMNS * threadIdx.x; j < width; j += COLUMNS * OUTPUT_THREADS) {
+        columns<COLUMNS> value = load<COLUMNS>(row + j);
+        add(&value, load<COLUMNS>(bias + j));
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            value.at[c] = tanhf(value.at[c]);
+            square += value.at[c] * value.at[c];
+        }
+        store(y + j, value);
+    }
+    /* What other threads have stored can be read after the sum. */
+    float norm = sqrtf(block_sum(square, shared)), scale = inverse_of(norm);
+    if (threadIdx.x == 0) norms[i] = norm;
+    for (int32_t place = COLUMNS * threadIdx.x; place < stride; place += COLUMNS * OUTPUT_THREADS) {
+        int32_t j = column_of(rounding, place);
+        columns<COLUMNS> value = {};
+        if (j >= 0) {
+            value = load<COLUMNS>(y + j);
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) value.at[c] *= scale;
+            store(row + j, value);
+        }
+        if (rounded_x) store(rounded_x + i * stride + place, value);
+    }
+}
+
+void cuda_normal_tanh(vlp_compute *compute, float *x, float *activated, float *norms, vlp_bf16 *rounded,
+                      const vlp_rounding *rounding, const float *bias, int64_t rows, int32_t width) {
+    if (rows == 0) return;
+    vlp_rounding places = rounded ? *rounding : vlp_rounding{1, width, width};
+    auto kernel = places.width % 4 == 0 ? tanh_rows<4> : tanh_rows<1>;
+    LAUNCH(compute, kernel, static_cast<unsigned>(rows), OUTPUT_THREADS, 0, x, activated, norms, rounded,
+           places, bias, width);
+}
+
+/* u = y / |y|: dy = (du - u <u, du>) / |y|; y = tanh(x): dx = dy (1 - y^2). */
+template <int COLUMNS>
+__global__ static void tanh_rows_backward(float *grad, const float *normal_grad, vlp_rounding rounding,
+                                          const float *normal, const float *activated,
+                                          const float *norms, int32_t width) {
+    __shared__ float shared[32];
+    int64_t i = blockIdx.x;
+    int32_t stride = vlp_rounding_stride(&rounding);
+    const float *u = normal + i * width, *y = activated + i * width, *du = normal_grad + i * stride;
+    float along = 0, scale = inverse_of(norms[i]);
+    for (int32_t place = COLUMNS * threadIdx.x; place < stride; place += COLUMNS * OUTPUT_THREADS) {
+        int32_t j = column_of(rounding, place);
+        if (j < 0) continue;
+        columns<COLUMNS> left = load<COLUMNS>(u + j), right = load<COLUMNS>(du + place);
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) along += left.at[c] * right.at[c];
+    }
+    along = block_sum(along, shared);
+    for (int32_t place = COLUMNS * threadIdx.x; place < stride; place += COLUMNS * OUTPUT_THREADS) {
+        int32_t j = column_of(rounding, place);
+        if (j < 0) continue;
+        columns<COLUMNS> value = load<COLUMNS>(du + place), normal_at = load<COLUMNS>(u + j);
+        columns<COLUMNS> tanh_at = load<COLUMNS>(y + j);
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+            value.at[c] =
+                (value.at[c] - normal_at.at[c] * along) * scale * (1.0f - tanh_at.at[c] * tanh_at.at[c]);
+        store(grad + i * width + j, value);
+    }
+}
+
+void cuda_normal_tanh_backward(vlp_compute *compute, float *grad, const float *normal_grad,
+                               const vlp_rounding *rounding, const float *x, const float *activated,
+                               const float *norms, int64_t rows, int32_t width) {
+    if (rows == 0) return;
+    vlp_rounding places = rounding ? *rounding : vlp_rounding{1, width, width};
+    auto kernel = places.width % 4 == 0 ? tanh_rows_backward<4> : tanh_rows_backward<1>;
+    LAUNCH(compute, kernel, static_cast<unsigned>(rows), OUTPUT_THREADS, 0, grad, normal_grad, places, x,
+           activated, norms, width);
+}
+
+/* ---- Sums of columns ----------------------------------------------------------------------------- */
+
+/* A block for so many columns, the rows in parts that are summed by a tree; each thread has BATCH rows
+ * on their way at a time. */
+enum { SUM_COLUMNS = 16, SUM_PARTS = 64, SUM_BATCH = 8 };
+static_assert(SUM_PARTS == 64 && SUM_COLUMNS == 16, "two parts a warp, and a warp for them all");
+
+__global__ static void __launch_bounds__(SUM_COLUMNS *SUM_PARTS)
+    column_sums(float *bias_grad, float *same_grad, float *grad, vlp_bf16 *rounded_grad,
+                const int32_t *counts, int64_t rows, int32_t width) {
+    __shared__ float parts[SUM_PARTS / 2][SUM_COLUMNS + 1];
+    vlp_rounding rounding = vlp_rounding_of(1, width);
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = threadIdx.x / SUM_COLUMNS;
+    int32_t first = static_cast<int32_t>(blockIdx.x) * SUM_COLUMNS;
+    int32_t j = first + static_cast<int32_t>(threadIdx.x % SUM_COLUMNS);
+    float sum = 0;
+    for (int64_t start = part; start < rows; start += SUM_PARTS * SUM_BATCH) {
+        float values[SUM_BATCH];
+        bool there[SUM_BATCH];
+#pragma unroll
+        for (int b = 0; b < SUM_BATCH; b++) {
+            int64_t i = start + b * SUM_PARTS;
+            values[b] = i < rows && j < width ? grad[i * width + j] : 0.0f;
+            there[b] = i >= rows || !counts || counts[i] > 0;
+        }
+#pragma unroll
+        for (int b = 0; b < SUM_BATCH; b++) {
+            int64_t i = start + b * SUM_PARTS;
+            if (!there[b]) {
+                values[b] = 0.0f;
+                if (j < width) grad[i * width + j] = 0.0f;
+            }
+            if (rounded_grad && i < rows && j < rounding.padded)
+                rounded_grad[i * rounding.padded + j] = rounded(values[b]);
+            sum += values[b];
+        }
+    }
+    sum += __shfl_xor_sync(ALL_LANES, sum, SUM_COLUMNS);
+    if (lane < SUM_COLUMNS) parts[warp][lane] = sum;
+    __syncthreads();
+    if (warp >= SUM_COLUMNS || first + warp >= width) return;
+    sum = warp_sum(parts[lane][warp]);
+    if (lane > 0) return;
+    bias_grad[first + warp] = sum;
+    if (same_grad) same_grad[first + warp] = sum;
+}
+
+void cuda_bias_backward(vlp_compute *compute, float *bias_grad, float *same_grad, float *grad,
+                        vlp_bf16 *rounded, const int32_t *counts, int64_t rows, int32_t width) {
+    LAUNCH(compute, column_sums, cuda_blocks(vlp_rounding_of(1, width).padded, SUM_COLUMNS),
+           SUM_COLUMNS * SUM_PARTS, 0, bias_grad, same_grad, grad, rounded, counts, rows, width);
+}
