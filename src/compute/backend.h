@@ -103,7 +103,7 @@ typedef struct vlp_head_inputs {
     float *answers, *differences; /* (batch, d_e) the mean of the t_i, h less the mean of the h_i */
     float *k, *s;                 /* (batch, d_q) W_r2 answers, W_r1 differences; k is `answers` itself
                                      where the form does not move them */
-    vlp_bf16 *rounded_k, *rounded_s; /* rows of vlp_rounding_of(1, d_q), or NULL */
+    vlp_bf16 *rounded_k, *rounded_s; /* rows of vlp_rounding_of(1, d_q), or both NULL */
 } vlp_head_inputs;
 
 /* An optimizer's step. Rate and corrections are those of the step (vlp_step_values). */

@@ -86,7 +86,21 @@ __device__ static void sum_references(columns<COLUMNS> answer[PARTS], columns<CO
     }
 }
 
-/* PARTS of a row that stand apart, a number of each a column. s is not made without a place for it. */
+/* The query's numbers out of its parts, column by column. */
+template <int PARTS, int COLUMNS>
+__device__ static void query_columns(columns<COLUMNS> q[PARTS], const columns<COLUMNS> h[PARTS],
+                                     const vlp_form &form, const float *r, int32_t j) {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        complex_number z = {h[0].at[c], PARTS > 1 ? h[PARTS - 1].at[c] : 0.0f};
+        z = query_number(form, z, r, j + c, true);
+        q[0].at[c] = z.re;
+        if (PARTS > 1) q[PARTS - 1].at[c] = z.im;
+    }
+}
+
+/* PARTS of a row that stand apart, a number of each a column. s is not made without a place for it. All
+ * is read before anything is written: the compiler cannot know that the arrays are not the same. */
 template <int PARTS, int COLUMNS>
 __global__ static void
 reference_rows(vlp_form form, vlp_head_inputs inputs, vlp_reference_batch references, const float *table,
@@ -95,45 +109,40 @@ reference_rows(vlp_form form, vlp_head_inputs inputs, vlp_reference_batch refere
     int32_t part_width = form.entity_width / PARTS, count = references.counts[i];
     int32_t j = COLUMNS * static_cast<int32_t>(blockIdx.y * REFERENCE_THREADS + threadIdx.x);
     if (j >= part_width) return;
-    columns<COLUMNS> answer[PARTS] = {}, difference[PARTS] = {};
+    columns<COLUMNS> head[PARTS], answer[PARTS] = {}, difference[PARTS] = {}, s[PARTS] = {};
+#pragma unroll
+    for (int part = 0; part < PARTS; part++)
+        head[part] = load<COLUMNS>(heads + i * width + part * part_width + j);
     sum_references<PARTS>(answer, difference, references, i, table, form.entity_width, j);
     float share = count > 1 ? 1.0f / static_cast<float>(count) : 1.0f;
-    vlp_rounding rounding = vlp_rounding_of(1, form.query_width);
-    int64_t row = i * width + j, rounded_row = i * rounding.padded;
 #pragma unroll
-    for (int part = 0; part < PARTS; part++) {
-        int64_t at = row + part * part_width;
-        columns<COLUMNS> head = load<COLUMNS>(heads + at);
+    for (int part = 0; part < PARTS; part++)
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) {
             answer[part].at[c] *= share;
             float mean = difference[part].at[c] * share;
-            difference[part].at[c] = count > 0 ? head.at[c] - mean : 0.0f;
+            difference[part].at[c] = count > 0 ? head[part].at[c] - mean : 0.0f;
         }
-        store(inputs.answers + at, answer[part]);
-        store(inputs.differences + at, difference[part]);
-        if (inputs.rounded_k)
-            store(inputs.rounded_k + rounded_row + part * part_width + j, answer[part]);
+    if (inputs.s) {
+        const float *r = relation_table + static_cast<int64_t>(relations[i]) * form.relation_width;
+        query_columns<PARTS>(s, difference, form, r, j);
     }
-    if (!inputs.s) return;
-    const float *r = relation_table + static_cast<int64_t>(relations[i]) * form.relation_width;
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) {
-        float im = PARTS > 1 ? difference[PARTS - 1].at[c] : 0.0f;
-        complex_number z = query_number(form, {difference[0].at[c], im}, r, j + c, true);
-        difference[0].at[c] = z.re;
-        if (PARTS > 1) difference[PARTS - 1].at[c] = z.im;
-    }
+    vlp_rounding rounding = vlp_rounding_of(1, form.query_width);
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
-        if (inputs.rounded_s)
-            store(inputs.rounded_s + rounded_row + part * part_width + j, difference[part]);
-        else
-            store(inputs.s + row + part * part_width, difference[part]);
+        int64_t at = part * part_width + j, row = i * width + at, rounded_row = i * rounding.padded + at;
+        store(inputs.answers + row, answer[part]);
+        store(inputs.differences + row, difference[part]);
+        if (inputs.rounded_s) {
+            store(inputs.rounded_k + rounded_row, answer[part]);
+            store(inputs.rounded_s + rounded_row, s[part]);
+        } else if (inputs.s) {
+            store(inputs.s + row, s[part]);
+        }
     }
     if (!inputs.rounded_s || j + COLUMNS < part_width) return;
-    end_row(inputs.rounded_k + rounded_row, rounding);
-    end_row(inputs.rounded_s + rounded_row, rounding);
+    end_row(inputs.rounded_k + i * rounding.padded, rounding);
+    end_row(inputs.rounded_s + i * rounding.padded, rounding);
 }
 
 template <int PARTS, int COLUMNS>

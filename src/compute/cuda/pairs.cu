@@ -103,8 +103,8 @@ static bool sort_pairs(vlp_compute *compute, sorted_pairs *out, const vlp_pairs 
 
 /* ---- Entity by entity ---------------------------------------------------------------------------- */
 
-/* Many warps hide the caches' delay better than many reads of one: six blocks leave 40 registers. */
-enum { WALK_THREADS = 256, WALK_BLOCKS = 6 };
+/* Many warps hide the caches' delay better than many reads of one: 24 blocks leave 40 registers. */
+enum { WALK_BLOCKS = 24 };
 
 /* Where a lane stands: a warp has one entity and one slice of its row, LANES lanes a pair, four units a
  * lane. */

@@ -5,6 +5,10 @@
 
 #include "compute/cuda/cuda.h"
 
+/* A walk has two warps a block: entities have more and fewer pairs, and a block holds its place until
+ * its last warp has done. */
+enum { WALK_THREADS = 64 };
+
 /* Sorted pairs, for kernels. */
 typedef struct sorted_pairs {
     const uint32_t *keys, *order; /* (total) entity, pair */

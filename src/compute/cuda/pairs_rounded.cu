@@ -32,7 +32,7 @@ bool cuda_round_queries(vlp_compute *compute, pair_work *work, bool again) {
 /* ---- Entity by entity ---------------------------------------------------------------------------- */
 
 template <int SIMILARITY, int LANES>
-__global__ static void __launch_bounds__(THREADS, 5)
+__global__ static void __launch_bounds__(WALK_THREADS, 20)
     rounded_scores(float *parts, rounded_rows from, sorted_pairs pairs) {
     using walk = rounded_walk<SIMILARITY, LANES>;
     walk at(from);
@@ -58,7 +58,7 @@ __global__ static void __launch_bounds__(THREADS, 5)
 }
 
 template <int SIMILARITY, int LANES>
-__global__ static void __launch_bounds__(THREADS, 6)
+__global__ static void __launch_bounds__(WALK_THREADS, 24)
     rounded_gradients(float *entity_grad, const uint8_t *touched, const float *weights,
                       rounded_rows from, sorted_pairs pairs) {
     using walk = rounded_walk<SIMILARITY, LANES>;
@@ -82,7 +82,7 @@ __global__ static void __launch_bounds__(THREADS, 6)
 
 /* ---- Query by query ------------------------------------------------------------------------------ */
 
-enum { CHUNK = 1024, WARPS = THREADS / 32 };
+enum { CHUNK = 1024, THREADS = 256, WARPS = THREADS / 32 };
 
 /* An entity of a query and its weight. */
 typedef struct weighted {
@@ -146,7 +146,7 @@ __global__ static void __launch_bounds__(THREADS, 4)
 
 template <int SIMILARITY>
 static void launch_scores(vlp_compute *compute, const pair_work *work, float *parts) {
-    LAUNCH(compute, (rounded_scores<SIMILARITY, 16>), work->grid, THREADS, 0, parts, rows_of(work),
+    LAUNCH(compute, (rounded_scores<SIMILARITY, 16>), work->grid, WALK_THREADS, 0, parts, rows_of(work),
            work->pairs);
 }
 
@@ -171,7 +171,7 @@ template <int SIMILARITY>
 static void launch_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
                              const float *sorted, const float *weights) {
     if (out->entities)
-        LAUNCH(compute, (rounded_gradients<SIMILARITY, 32>), work->grid, THREADS, 0, out->entities,
+        LAUNCH(compute, (rounded_gradients<SIMILARITY, 32>), work->grid, WALK_THREADS, 0, out->entities,
                out->touched, sorted, rows_of(work), work->pairs);
     dim3 grid(static_cast<unsigned>(work->given->batch), static_cast<unsigned>(work->cut.slices));
     LAUNCH(compute, (rounded_query_gradients<SIMILARITY, 16>), grid, THREADS, 0, out->queries,

@@ -8,8 +8,8 @@
 #include "compute/cuda/device.h"
 #include "compute/cuda/pairs.h"
 
-/* Numbers of a part in a slice; threads a block. */
-enum { SLICE = 128, THREADS = 256 };
+/* Numbers of a part in a slice. */
+enum { SLICE = 128 };
 
 template <int SIMILARITY> constexpr int PARTS = SIMILARITY == VLP_MINUS_MODULUS ? 2 : 1;
 
@@ -131,7 +131,7 @@ template <int SIMILARITY, int LANES> struct rounded_walk {
 
     __device__ rounded_walk(const rounded_rows &from)
         : lane(threadIdx.x % 32), group(lane / LANES), part(lane % LANES),
-          row(static_cast<int32_t>(blockIdx.x * (THREADS / 32) + threadIdx.x / 32)),
+          row(static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32)),
           first(static_cast<int32_t>(blockIdx.y) * SLICE + COUNT * part),
           queries(from.queries + static_cast<int64_t>(blockIdx.y) * from.batch * QUERY + COUNT * part) {
     }

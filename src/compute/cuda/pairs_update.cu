@@ -17,9 +17,9 @@ template <int SIMILARITY> __device__ static float square_of(const float x[PARTS<
 
 /* squares (slices, rows): of a table as it stands. */
 template <int SIMILARITY>
-__global__ static void __launch_bounds__(THREADS)
+__global__ static void __launch_bounds__(WALK_THREADS)
     slice_squares(float *squares, const float *table, vlp_rounding rounding, int32_t rows) {
-    int32_t row = static_cast<int32_t>(blockIdx.x * (THREADS / 32) + threadIdx.x / 32);
+    int32_t row = static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32);
     int32_t first = static_cast<int32_t>(blockIdx.y) * SLICE + 4 * (threadIdx.x % 32);
     if (row >= rows) return;
     const float *from = table + static_cast<int64_t>(row) * PARTS<SIMILARITY> * rounding.width + first;
@@ -43,26 +43,30 @@ __global__ static void finish_norms(float *out, const float *squares, int32_t sl
 
 /* ---- The walk ------------------------------------------------------------------------------------ */
 
-/* Four columns of a row, of every part. */
+/* Four columns of a row, of every part: all is read before anything is written. */
 template <int SIMILARITY>
 __device__ static void update_columns(const row_update &u, const vlp_updated &table,
                                       float grad[PARTS<SIMILARITY>][4], float x[PARTS<SIMILARITY>][4],
                                       int64_t row, int32_t first) {
+    constexpr int COUNT = PARTS<SIMILARITY>;
     int32_t width = table.rounding.width, left = width - first;
+    int64_t at = row * COUNT * width + first;
     bool aligned = width % 4 == 0;
+    float m[COUNT][4] = {}, v[COUNT][4];
 #pragma unroll
-    for (int part = 0; part < PARTS<SIMILARITY>; part++) {
-        int64_t at = (row * PARTS<SIMILARITY> + part) * width + first;
-        float m[4] = {0, 0, 0, 0}, v[4];
-        load4(x[part], table.value + at, left, aligned);
-        load4(v, table.second + at, left, aligned);
-        if (u.kind == 0) load4(m, table.first + at, left, aligned);
+    for (int part = 0; part < COUNT; part++) {
+        load4(x[part], table.value + at + part * width, left, aligned);
+        load4(v[part], table.second + at + part * width, left, aligned);
+        if (u.kind == 0) load4(m[part], table.first + at + part * width, left, aligned);
+    }
+#pragma unroll
+    for (int part = 0; part < COUNT; part++) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            if (i < left) update_one(u, x[part][i], grad[part][i], m[i], v[i]);
-        put4(table.value + at, x[part], left, aligned, false);
-        put4(table.second + at, v, left, aligned, false);
-        if (u.kind == 0) put4(table.first + at, m, left, aligned, false);
+            if (i < left) update_one(u, x[part][i], grad[part][i], m[part][i], v[part][i]);
+        put4(table.value + at + part * width, x[part], left, aligned, false);
+        put4(table.second + at + part * width, v[part], left, aligned, false);
+        if (u.kind == 0) put4(table.first + at + part * width, m[part], left, aligned, false);
         /* Behind the last number the copy has zeros, as x has. */
         if (first < table.rounding.padded)
             *reinterpret_cast<uint2 *>(table.rounded + row * vlp_rounding_stride(&table.rounding) +
@@ -87,7 +91,7 @@ __device__ static void fetch_columns(const vlp_updated &table, int kind, int64_t
 /* Grid: (chunks of entities, slices); a warp has an entity and a slice. weights (total) in sorted order.
  */
 template <int SIMILARITY>
-__global__ static void __launch_bounds__(THREADS, 5)
+__global__ static void __launch_bounds__(WALK_THREADS, 16)
     update_pairs(vlp_update update, const __grid_constant__ vlp_updated table,
                  const vlp_step_values *values, float *squares, const float *weights, rounded_rows from,
                  sorted_pairs pairs) {
@@ -125,13 +129,13 @@ __global__ static void __launch_bounds__(THREADS, 5)
 template <int SIMILARITY>
 static void launch_update(vlp_compute *compute, const pair_work *work, const vlp_update *update,
                           const vlp_updated *table, float *squares, const float *sorted) {
-    LAUNCH(compute, update_pairs<SIMILARITY>, work->grid, THREADS, 0, *update, *table, compute->values,
-           squares, sorted, rows_of(work), work->pairs);
+    LAUNCH(compute, update_pairs<SIMILARITY>, work->grid, WALK_THREADS, 0, *update, *table,
+           compute->values, squares, sorted, rows_of(work), work->pairs);
 }
 
 template <int SIMILARITY>
 static void launch_squares(vlp_compute *compute, const pair_work *work, float *squares) {
-    LAUNCH(compute, slice_squares<SIMILARITY>, work->grid, THREADS, 0, squares, work->table,
+    LAUNCH(compute, slice_squares<SIMILARITY>, work->grid, WALK_THREADS, 0, squares, work->table,
            work->given->rounding, work->pairs.entities);
 }
 
@@ -175,7 +179,7 @@ vlp_status cuda_pair_norms(vlp_compute *compute, float *out, const float *table,
     work.table = table;
     work.pairs.entities = entities;
     work.cut.slices = (rounding->padded + SLICE - 1) / SLICE;
-    work.grid = dim3(cuda_blocks(entities, THREADS / 32), static_cast<unsigned>(work.cut.slices));
+    work.grid = dim3(cuda_blocks(entities, WALK_THREADS / 32), static_cast<unsigned>(work.cut.slices));
     float *squares =
         scratch<float>(compute, SLOT_PAIR_SQUARES, static_cast<int64_t>(work.cut.slices) * entities);
     if (!squares || entities == 0) return cuda_status(compute);

@@ -77,6 +77,9 @@ bool cuda_sort(vlp_compute *compute, cuda_segments *out, const int32_t *ids, int
     if (count <= 1024)
         LAUNCH(compute, (sort_block<256, 4>), 1, 256, 0, keys, order, ids, items,
                static_cast<uint32_t>(rows), bits);
+    else if (count <= 2048)
+        LAUNCH(compute, (sort_block<512, 4>), 1, 512, 0, keys, order, ids, items,
+               static_cast<uint32_t>(rows), bits);
     else if (count <= 8192)
         LAUNCH(compute, (sort_block<1024, 8>), 1, 1024, 0, keys, order, ids, items,
                static_cast<uint32_t>(rows), bits);

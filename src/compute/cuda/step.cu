@@ -128,36 +128,47 @@ void cuda_judge(vlp_compute *compute, vlp_step_report *report, const vlp_judgeme
 
 /* ---- The batch ----------------------------------------------------------------------------------- */
 
-__global__ static void choose_queries(vlp_query_tables tables, vlp_batch batch,
-                                      const vlp_step_values *values) {
-    int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i >= batch.count) return;
-    int64_t queries = 2 * tables.triples, at = values->step * batch.count + i;
-    int64_t query =
-        vlp_permuted(at % queries, queries, tables.seed, static_cast<uint64_t>(at / queries));
+/* Lanes a query: they share its references. */
+enum { CHOOSE_LANES = 8 };
+
+/* What a query is, besides its references. */
+__device__ static void set_query(const vlp_query_tables &tables, const vlp_batch &batch, int64_t i,
+                                 int64_t query, const vlp_triple &triple) {
     int64_t item = query % tables.triples;
-    vlp_triple triple = tables.items[item];
     bool forward = query < tables.triples;
     int32_t answer = forward ? triple.tail : triple.head;
-    batch.heads[i] = forward ? triple.head : triple.tail;
-    batch.relations[i] = triple.relation + (forward ? 0 : tables.relations);
-    batch.answers[i] = answer;
-    if (batch.pairs) batch.pairs[i * batch.width] = answer;
     double weight = 1;
     if (tables.weigh) {
         int64_t answers = static_cast<int64_t>(tables.known_counts[item]) +
                           static_cast<int64_t>(tables.known_counts[item + tables.triples]);
         weight = 1 / sqrt(static_cast<double>(answers + 6));
     }
-    batch.weights[i] = static_cast<float>(weight);
     if (batch.known_begin) {
-        batch.known_begin[i] = tables.known_begin[query];
-        batch.known_end[i] = batch.known_begin[i] + tables.known_counts[query];
+        int64_t begin = tables.known_begin[query];
+        batch.known_begin[i] = begin;
+        batch.known_end[i] = begin + tables.known_counts[query];
     }
+    batch.heads[i] = forward ? triple.head : triple.tail;
+    batch.relations[i] = triple.relation + (forward ? 0 : tables.relations);
+    batch.answers[i] = answer;
+    if (batch.pairs) batch.pairs[i * batch.width] = answer;
+    batch.weights[i] = static_cast<float>(weight);
+}
+
+__global__ static void choose_queries(vlp_query_tables tables, vlp_batch batch,
+                                      const vlp_step_values *values) {
+    int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / CHOOSE_LANES;
+    int32_t lane = threadIdx.x % CHOOSE_LANES;
+    if (i >= batch.count) return;
+    int64_t queries = 2 * tables.triples, at = values->step * batch.count + i;
+    int64_t query =
+        vlp_permuted(at % queries, queries, tables.seed, static_cast<uint64_t>(at / queries));
+    bool forward = query < tables.triples;
+    if (lane == 0) set_query(tables, batch, i, query, tables.items[query % tables.triples]);
     if (!batch.reference_counts) return;
     int32_t count = tables.edges ? tables.edge_counts[query] : 0;
-    batch.reference_counts[i] = count;
-    for (int32_t j = 0; j < count; j++) {
+    if (lane == 0) batch.reference_counts[i] = count;
+    for (int32_t j = lane; j < count; j += CHOOSE_LANES) {
         vlp_triple edge = tables.items[tables.edges[query * tables.most + j].edge];
         batch.reference_heads[i * tables.most + j] = forward ? edge.head : edge.tail;
         batch.reference_answers[i * tables.most + j] = forward ? edge.tail : edge.head;
@@ -175,8 +186,8 @@ __global__ static void share_weights(float *weights, int32_t count) {
 
 void cuda_choose_batch(vlp_compute *compute, const vlp_query_tables *tables, const vlp_batch *batch) {
     compute->pairs_of = nullptr;
-    LAUNCH(compute, choose_queries, cuda_blocks(batch->count, 64), 64, 0, *tables, *batch,
-           compute->values);
+    LAUNCH(compute, choose_queries, cuda_blocks(static_cast<int64_t>(batch->count) * CHOOSE_LANES, 64),
+           64, 0, *tables, *batch, compute->values);
     LAUNCH(compute, share_weights, 1, 512, 0, batch->weights, batch->count);
 }
 
