@@ -205,7 +205,7 @@ const vlp_references *vlp_scorer_found(const vlp_scorer *scorer) {
 }
 
 const float *vlp_scorer_inverse_norms(const vlp_scorer *scorer) {
-    return scorer->host_inverse_norms;
+    return scorer->inverse_norms;
 }
 
 /* ---- Scores -------------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ const vlp_references *vlp_scorer_found(const vlp_scorer *scorer);
 
 /* Scores (count, columns) of the prepared queries with entities first .. first + columns - 1, borrowed
  * arrays on the backend. `vertical` (NULL without a head) has still to be multiplied by the inverse norm
- * of each entity, (entities) in host memory: whoever reads the scores next does so in passing. */
+ * of each entity, (entities) on the backend: whoever reads the scores next does so in passing. */
 vlp_status vlp_scorer_columns(const float **horizontal, const float **vertical, vlp_scorer *scorer,
                               int64_t count, int32_t first, int32_t columns);
 const float *vlp_scorer_inverse_norms(const vlp_scorer *scorer);

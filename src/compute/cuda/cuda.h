@@ -82,6 +82,8 @@ vlp_status cuda_fail(vlp_status status, const char *format, ...) VLP_PRINTF(2, 3
 bool cuda_note(vlp_compute *compute, cudaError_t error, const char *what);
 /* The status of everything so far. */
 vlp_status cuda_status(vlp_compute *compute);
+/* Copies between host and device, either way, and waits for it. */
+vlp_status cuda_copy(vlp_compute *compute, void *to, const void *from, size_t bytes);
 /* At least so many bytes of working memory, contents undefined; NULL when there are not, noted down. */
 void *cuda_scratch(vlp_compute *compute, cuda_slot slot, size_t bytes);
 template <class T> static T *scratch(vlp_compute *compute, cuda_slot slot, int64_t count) {
@@ -178,6 +180,12 @@ void cuda_update(vlp_compute *, const vlp_update *, float *, float *, float *, f
 vlp_status cuda_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
                      const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t,
                      int32_t, int64_t);
+vlp_status cuda_selection_new(vlp_compute *, vlp_selection **, int32_t, int32_t, int32_t);
+void cuda_selection_free(vlp_compute *, vlp_selection *);
+vlp_status cuda_selection_start(vlp_compute *, vlp_selection *, const vlp_excluded *, int32_t);
+vlp_status cuda_selection_offer(vlp_compute *, vlp_selection *, const float *, const float *,
+                                const float *, vlp_mixture, int32_t, int32_t);
+vlp_status cuda_selection_finish(vlp_compute *, vlp_best *, vlp_selection *);
 vlp_plan *cuda_plan_new(vlp_compute *);
 void cuda_plan_free(vlp_compute *, vlp_plan *);
 bool cuda_step_begin(vlp_compute *, vlp_plan *, const vlp_step_values *);

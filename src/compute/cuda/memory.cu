@@ -53,7 +53,7 @@ static void cuda_release(vlp_compute *compute, void *memory) {
     cuda_note(compute, cudaFree(memory), "giving memory back");
 }
 
-static vlp_status cuda_copy(vlp_compute *compute, void *to, const void *from, size_t bytes) {
+vlp_status cuda_copy(vlp_compute *compute, void *to, const void *from, size_t bytes) {
     if (bytes > 0) {
         /* Either side may be host or device. */
         cuda_note(compute, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, compute->stream),
@@ -205,6 +205,7 @@ static vlp_status cuda_open(vlp_compute **out, int32_t) {
 static void fill_memory_operations(vlp_backend *table) {
     table->name = "cuda";
     table->stride = 32;
+    table->tile = 32 << 20;
     table->probe = cuda_probe;
     table->open = cuda_open;
     table->close = cuda_close;
@@ -269,6 +270,14 @@ static void fill_model_operations(vlp_backend *table) {
     table->all_scores = cuda_all_scores;
 }
 
+static void fill_selection_operations(vlp_backend *table) {
+    table->selection_new = cuda_selection_new;
+    table->selection_free = cuda_selection_free;
+    table->selection_start = cuda_selection_start;
+    table->selection_offer = cuda_selection_offer;
+    table->selection_finish = cuda_selection_finish;
+}
+
 extern "C" __attribute__((visibility("default"))) const vlp_backend *
 vlp_backend_load(int32_t version, vlp_fail_function fail) {
     static vlp_backend table;
@@ -278,5 +287,6 @@ vlp_backend_load(int32_t version, vlp_fail_function fail) {
     fill_step_operations(&table);
     fill_row_operations(&table);
     fill_model_operations(&table);
+    fill_selection_operations(&table);
     return &table;
 }
