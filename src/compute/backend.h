@@ -97,6 +97,29 @@ typedef struct vlp_mixture {
     float vertical, horizontal;
 } vlp_mixture;
 
+/* Queries whose answers are ranked among all entities. */
+typedef struct vlp_ranked {
+    int64_t count;
+    int32_t entities;
+    /* f_g, as all_scores makes it, and where (count, entities). form NULL: it stands there already. */
+    const vlp_form *form;
+    const float *q;
+    const int32_t *relations;
+    const float *relation_table, *entity_table;
+    float *horizontal;
+    bool keep;              /* f_g is wanted there; else it need not be written */
+    const float *vertical;  /* (count, entities) f_c, NULL without a head */
+    const int32_t *answers; /* (count) */
+    /* Known answers that are left out: filtered[filter_offset[i] .. filter_offset[i + 1]) of query i,
+     * filtered_count in all. The answer itself is none of them, even where it stands there. */
+    const int64_t *filter_offset; /* (count + 1) */
+    const int32_t *filtered;
+    int64_t filtered_count;
+    const uint8_t *only; /* (entities) the candidates that compete, NULL: all */
+    const vlp_mixture *mixtures;
+    int32_t mixture_count;
+} vlp_ranked;
+
 /* One of the best answers of a query. */
 typedef struct vlp_top {
     float score, horizontal, vertical; /* vertical: 0 without a head */
@@ -291,14 +314,10 @@ typedef struct vlp_backend {
                    float *first, float *second, uint8_t *touched, bool lazy, int64_t rows,
                    int32_t width);
     /* ---- ranks ---- */
-    /* For every query and mixture: candidates that score above the answer, and equal to it, the filtered
-     * ones (filter_offset, filtered; the answer itself is none of them) left out. above, equal: (count,
-     * mixtures). VLP_ERROR_FORMAT when a score is not a number. vertical may be NULL. `only` (entities)
-     * marks the candidates that compete, NULL: all. */
-    vlp_status (*rank)(vlp_compute *compute, int32_t *above, int32_t *equal, const float *vertical,
-                       const float *horizontal, const int32_t *answers, const int64_t *filter_offset,
-                       const int32_t *filtered, const uint8_t *only, const vlp_mixture *mixtures,
-                       int32_t mixture_count, int32_t entities, int64_t count);
+    /* For every query and mixture: candidates that score above the answer, and equal to it. above,
+     * equal: (count, mixtures). *bad: whether a score is not a number. */
+    vlp_status (*rank)(vlp_compute *compute, int32_t *above, int32_t *equal, int32_t *bad,
+                       const vlp_ranked *ranked);
 
     /* ---- the best ---- */
     /* For up to `rows` queries the best `wanted` each, from tiles of up to `columns` entities. */

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "eval/scorer.h"
+
 enum { GRID = 25, SCORE_LIMIT = 32 << 20, MOST_QUERIES = 512 };
 
 const vlp_mixture *vlp_mixture_grid(int32_t *count) {
@@ -27,12 +29,14 @@ typedef struct ranker {
     vlp_filter *filter;
     vlp_scorer *scorer;
     vlp_query *queries;
-    int32_t *answers, *above, *equal, *candidates;
+    int32_t *answers, *candidates;
     int64_t *filter_offset;
     int32_t *filtered;
     int64_t filtered_capacity;
+    int64_t cells;    /* ranks of a batch */
+    int32_t *results; /* (2 cells + 1): those above, those equal, whether a score is not a number */
     /* The same on the backend. */
-    int32_t *d_answers, *d_above, *d_equal, *d_filtered;
+    int32_t *d_answers, *d_results, *d_filtered;
     int64_t *d_filter_offset, d_filtered_capacity;
     const uint8_t *only;
     int32_t competing; /* candidates before the filter */
@@ -127,42 +131,55 @@ static vlp_status upload_batch(ranker *work, int64_t count) {
     return backend->upload(compute, work->d_filtered, work->filtered, (size_t)total * sizeof(int32_t));
 }
 
+/* Has the prepared batch ranked. */
+static vlp_status rank_prepared(ranker *work, vlp_ranked *ranked, int64_t count) {
+    const vlp_model *model = work->model;
+    vlp_scorer_ranked(ranked, work->scorer, count);
+    ranked->keep = work->options->collect;
+    ranked->answers = work->d_answers;
+    ranked->filter_offset = work->d_filter_offset;
+    ranked->filtered = work->d_filtered;
+    ranked->filtered_count = work->filter_offset[count];
+    ranked->only = work->only;
+    ranked->mixtures = work->options->mixtures;
+    ranked->mixture_count = work->options->mixture_count;
+    return model->backend->rank(model->compute, work->d_results, work->d_results + work->cells,
+                                work->d_results + 2 * work->cells, ranked);
+}
+
 static vlp_status rank_batch(ranker *work, int64_t start, int64_t count) {
     const vlp_model *model = work->model;
     int32_t mixtures = work->options->mixture_count;
     for (int64_t i = 0; i < count; i++)
         query_of(work, work->out->first + start + i, &work->queries[i], &work->answers[i]);
-    const float *horizontal, *vertical;
-    VLP_TRY(vlp_scorer_run(&horizontal, &vertical, work->scorer, work->queries, count));
+    vlp_ranked ranked;
+    VLP_TRY(vlp_scorer_prepare(work->scorer, work->queries, count, NULL));
     VLP_TRY(set_filter(work, count));
     VLP_TRY(upload_batch(work, count));
-    vlp_status status =
-        model->backend->rank(model->compute, work->d_above, work->d_equal, vertical, horizontal,
-                             work->d_answers, work->d_filter_offset, work->d_filtered, work->only,
-                             work->options->mixtures, mixtures, model->entities, count);
-    if (status == VLP_ERROR_FORMAT)
-        return vlp_fail(status, "%s (query %lld of %s); the run is damaged or training diverged",
-                        vlp_error_message(), (long long)start, vlp_split_names[work->options->split]);
-    VLP_TRY(status);
-    size_t cells = (size_t)count * (size_t)mixtures * sizeof(int32_t);
-    VLP_TRY(model->backend->download(model->compute, work->above, work->d_above, cells));
-    VLP_TRY(model->backend->download(model->compute, work->equal, work->d_equal, cells));
-    if (work->options->collect) VLP_TRY(collect_batch(work, vertical, horizontal, count));
+    VLP_TRY(rank_prepared(work, &ranked, count));
+    VLP_TRY(model->backend->download(model->compute, work->results, work->d_results,
+                                     (size_t)(2 * work->cells + 1) * sizeof *work->results));
+    if (work->results[2 * work->cells])
+        return vlp_fail(VLP_ERROR_FORMAT,
+                        "a score is not a number (query %lld of %s); the run is damaged or training "
+                        "diverged",
+                        (long long)start, vlp_split_names[work->options->split]);
+    if (work->options->collect) VLP_TRY(collect_batch(work, ranked.vertical, ranked.horizontal, count));
     for (int64_t i = 0; i < count; i++)
         for (int32_t m = 0; m < mixtures; m++)
-            work->out->ranks[(int64_t)m * work->out->queries + start + i] = (vlp_rank){
-                work->above[i * mixtures + m], work->equal[i * mixtures + m], work->candidates[i]};
+            work->out->ranks[(int64_t)m * work->out->queries + start + i] =
+                (vlp_rank){work->results[i * mixtures + m],
+                           work->results[work->cells + i * mixtures + m], work->candidates[i]};
     return VLP_OK;
 }
 
-static vlp_status allocate_device(ranker *work, size_t batch, size_t cells) {
+static vlp_status allocate_device(ranker *work, size_t batch) {
     const vlp_backend *backend = work->model->backend;
     vlp_compute *compute = work->model->compute;
     work->d_answers = backend->allocate(compute, batch * sizeof(int32_t));
     work->d_filter_offset = backend->allocate(compute, (batch + 1) * sizeof(int64_t));
-    work->d_above = backend->allocate(compute, cells * sizeof(int32_t));
-    work->d_equal = backend->allocate(compute, cells * sizeof(int32_t));
-    if (!work->d_answers || !work->d_filter_offset || !work->d_above || !work->d_equal)
+    work->d_results = backend->allocate(compute, (size_t)(2 * work->cells + 1) * sizeof(int32_t));
+    if (!work->d_answers || !work->d_filter_offset || !work->d_results)
         return vlp_fail_memory("an evaluation");
     if (!work->options->only) return VLP_OK;
     work->only = backend->resident(compute, work->options->only, (size_t)work->model->entities);
@@ -170,21 +187,20 @@ static vlp_status allocate_device(ranker *work, size_t batch, size_t cells) {
 }
 
 static vlp_status allocate(ranker *work, int32_t batch) {
-    size_t b = (size_t)batch, cells = b * (size_t)work->options->mixture_count;
+    size_t b = (size_t)batch;
+    work->cells = (int64_t)batch * work->options->mixture_count;
     work->queries = vlp_alloc(b, sizeof *work->queries);
     work->answers = vlp_alloc(b, sizeof *work->answers);
     work->candidates = vlp_alloc(b, sizeof *work->candidates);
     work->filter_offset = vlp_alloc(b + 1, sizeof *work->filter_offset);
-    work->above = vlp_alloc(cells, sizeof *work->above);
-    work->equal = vlp_alloc(cells, sizeof *work->equal);
-    if (!work->queries || !work->answers || !work->candidates || !work->filter_offset || !work->above ||
-        !work->equal)
+    work->results = vlp_alloc((size_t)(2 * work->cells + 1), sizeof *work->results);
+    if (!work->queries || !work->answers || !work->candidates || !work->filter_offset || !work->results)
         return vlp_fail_memory("an evaluation");
     for (int i = 0; i < 2 && work->options->collect; i++) {
         work->rows[i] = vlp_alloc(b * (size_t)work->model->entities, sizeof(float));
         if (!work->rows[i]) return vlp_fail_memory("an evaluation");
     }
-    VLP_TRY(allocate_device(work, b, cells));
+    VLP_TRY(allocate_device(work, b));
     VLP_TRY(vlp_filter_new(&work->filter, work->dataset, work->options->filter));
     return vlp_scorer_new(&work->scorer, work->model, work->dataset, work->options->references,
                           work->options->references_per_head, batch, work->options->threads);
@@ -193,8 +209,7 @@ static vlp_status allocate(ranker *work, int32_t batch) {
 static void ranker_free(ranker *work) {
     const vlp_backend *backend = work->model->backend;
     vlp_compute *compute = work->model->compute;
-    void *there[] = {work->d_answers, work->d_filter_offset, work->d_above, work->d_equal,
-                     work->d_filtered};
+    void *there[] = {work->d_answers, work->d_filter_offset, work->d_results, work->d_filtered};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         if (there[i]) backend->release(compute, there[i]);
     if (work->only) backend->dismiss(compute, work->only);
@@ -205,8 +220,7 @@ static void ranker_free(ranker *work) {
     vlp_free(work->candidates);
     vlp_free(work->filter_offset);
     vlp_free(work->filtered);
-    vlp_free(work->above);
-    vlp_free(work->equal);
+    vlp_free(work->results);
     vlp_free(work->rows[0]);
     vlp_free(work->rows[1]);
 }

@@ -210,23 +210,46 @@ const float *vlp_scorer_inverse_norms(const vlp_scorer *scorer) {
 
 /* ---- Scores -------------------------------------------------------------------------------------- */
 
+/* f_c of the prepared queries with some entities, as far as a product makes it; NULL without a head. */
+static const float *make_vertical(vlp_scorer *scorer, int64_t count, int32_t first, int32_t columns) {
+    const vlp_model *model = scorer->model;
+    if (!model->vertical) return NULL;
+    int32_t e = model->form.entity_width;
+    const float *rows = model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * e;
+    model->backend->product(model->compute, false, true, count, columns, e, 1, scorer->head.output, e,
+                            rows, e, 0, scorer->vertical, columns);
+    return scorer->vertical;
+}
+
 vlp_status vlp_scorer_columns(const float **horizontal, const float **vertical, vlp_scorer *scorer,
                               int64_t count, int32_t first, int32_t columns) {
     assert(columns <= scorer->columns);
     const vlp_model *model = scorer->model;
-    const vlp_backend *backend = model->backend;
-    int32_t e = model->form.entity_width;
-    const float *rows = model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * e;
-    VLP_TRY(backend->all_scores(model->compute, &model->form, scorer->horizontal, scorer->q,
-                                scorer->d_relations, model->tables[VLP_TABLE_RELATIONS].value, rows,
-                                columns, count));
+    const float *rows =
+        model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * model->form.entity_width;
+    VLP_TRY(model->backend->all_scores(model->compute, &model->form, scorer->horizontal, scorer->q,
+                                       scorer->d_relations, model->tables[VLP_TABLE_RELATIONS].value,
+                                       rows, columns, count));
     *horizontal = scorer->horizontal;
-    *vertical = NULL;
-    if (!model->vertical) return VLP_OK;
-    backend->product(model->compute, false, true, count, columns, e, 1, scorer->head.output, e, rows, e,
-                     0, scorer->vertical, columns);
-    *vertical = scorer->vertical;
+    *vertical = make_vertical(scorer, count, first, columns);
     return VLP_OK;
+}
+
+void vlp_scorer_ranked(vlp_ranked *out, vlp_scorer *scorer, int64_t count) {
+    const vlp_model *model = scorer->model;
+    assert(scorer->columns == model->entities);
+    *out = (vlp_ranked){.count = count,
+                        .entities = model->entities,
+                        .form = &model->form,
+                        .q = scorer->q,
+                        .relations = scorer->d_relations,
+                        .relation_table = model->tables[VLP_TABLE_RELATIONS].value,
+                        .entity_table = model->tables[VLP_TABLE_ENTITIES].value,
+                        .horizontal = scorer->horizontal,
+                        .vertical = make_vertical(scorer, count, 0, model->entities)};
+    if (out->vertical)
+        model->backend->scale_columns(model->compute, scorer->vertical, scorer->inverse_norms, count,
+                                      model->entities);
 }
 
 vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_scorer *scorer,

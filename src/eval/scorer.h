@@ -29,6 +29,10 @@ vlp_status vlp_scorer_columns(const float **horizontal, const float **vertical, 
                               int64_t count, int32_t first, int32_t columns);
 const float *vlp_scorer_inverse_norms(const vlp_scorer *scorer);
 
+/* What a ranking of the prepared queries among all entities has to know of them: all but answers, filter
+ * and mixtures. f_c is made, f_g is not yet. For scorers of as many columns as there are entities. */
+void vlp_scorer_ranked(vlp_ranked *out, vlp_scorer *scorer, int64_t count);
+
 /* Scores (count, width) of the prepared queries with entities of their own, -1 for none; host arrays,
  * either may be NULL. Without a head `vertical` is left as it is. */
 vlp_status vlp_scorer_pairs(float *horizontal, float *vertical, vlp_scorer *scorer,

@@ -33,7 +33,8 @@ enum cuda_slot {
     SLOT_MOVED_ANSWERS_GRAD,
     SLOT_MOVED_ROWS_GRAD,
     SLOT_MOVED_MATRICES_GRAD,
-    SLOT_MIXTURES,
+    SLOT_RANK_ANSWERS,
+    SLOT_RANK_FILTERED,
     SLOTS
 };
 
@@ -69,7 +70,6 @@ struct vlp_compute {
     int64_t begun;
     bool eager;    /* plans are not recorded: VLP_CUDA_EAGER */
     bool stepping; /* between step_begin and step_end: products in TF32 */
-    int *flag;     /* on the device, for the ranks */
     /* Which pairs the sorted ones are of. */
     const int32_t *pairs_of;
     int32_t pairs_batch, pairs_width, pairs_rows;
@@ -177,9 +177,7 @@ vlp_status cuda_sample(vlp_compute *, int32_t *, const int32_t *, int32_t, const
                        const int64_t *, const int32_t *, const vlp_sample_options *);
 void cuda_update(vlp_compute *, const vlp_update *, float *, float *, float *, float *, uint8_t *, bool,
                  int64_t, int32_t);
-vlp_status cuda_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
-                     const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t,
-                     int32_t, int64_t);
+vlp_status cuda_rank(vlp_compute *, int32_t *, int32_t *, int32_t *, const vlp_ranked *);
 vlp_status cuda_selection_new(vlp_compute *, vlp_selection **, int32_t, int32_t, int32_t);
 void cuda_selection_free(vlp_compute *, vlp_selection *);
 vlp_status cuda_selection_start(vlp_compute *, vlp_selection *, const vlp_excluded *, int32_t);

@@ -150,7 +150,6 @@ static void cuda_close(vlp_compute *compute) {
         if (compute->events[i]) cudaEventDestroy(compute->events[i]);
     if (compute->ring) cudaFreeHost(compute->ring);
     cudaFree(compute->values);
-    cudaFree(compute->flag);
     if (compute->stream) cudaStreamDestroy(compute->stream);
     free(compute);
 }
@@ -167,18 +166,14 @@ static void open_parts(vlp_compute *compute) {
     cuda_note(compute, cudaStreamCreateWithFlags(&compute->stream, cudaStreamNonBlocking),
               "making a stream");
     cuda_note(compute, cudaMalloc(&compute->values, sizeof(vlp_step_values)), "taking memory");
-    cuda_note(compute, cudaMalloc(&compute->flag, sizeof(int)), "taking memory");
     cuda_note(compute, cudaMallocHost(&compute->ring, RING * sizeof(vlp_step_values)),
               "taking pinned memory");
     for (int i = 0; i < RING; i++)
         cuda_note(compute, cudaEventCreateWithFlags(&compute->events[i], cudaEventDisableTiming),
                   "making an event");
-    if (!compute->failed) {
+    if (!compute->failed)
         cuda_note(compute, cudaMemsetAsync(compute->values, 0, sizeof(vlp_step_values), compute->stream),
                   "clearing memory");
-        cuda_note(compute, cudaMemsetAsync(compute->flag, 0, sizeof(int), compute->stream),
-                  "clearing memory");
-    }
 }
 
 static vlp_status cuda_open(vlp_compute **out, int32_t) {
