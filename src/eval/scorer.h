@@ -19,7 +19,12 @@ vlp_status vlp_scorer_open(vlp_scorer **out, const vlp_scorer_options *options);
  * host arrays (count, references) in the scorer's width. */
 vlp_status vlp_scorer_prepare(vlp_scorer *scorer, const vlp_query *queries, int64_t count,
                               const vlp_reference_batch *given);
-/* What was found for the queries of the last vlp_scorer_prepare; NULL where nothing was looked for. */
+/* The same in two halves. The first is the host's, and may be done while the backend is still busy with
+ * what was asked of the queries before; the second tells the backend. */
+vlp_status vlp_scorer_look(vlp_scorer *scorer, const vlp_query *queries, int64_t count,
+                           const vlp_reference_batch *given);
+vlp_status vlp_scorer_make(vlp_scorer *scorer, int64_t count);
+/* What was found for the queries of the last vlp_scorer_look; NULL where nothing was looked for. */
 const vlp_references *vlp_scorer_found(const vlp_scorer *scorer);
 
 /* Scores (count, columns) of the prepared queries with entities first .. first + columns - 1, borrowed
