@@ -33,6 +33,8 @@ enum cuda_slot {
     SLOT_MOVED_ANSWERS_GRAD,
     SLOT_MOVED_ROWS_GRAD,
     SLOT_MOVED_MATRICES_GRAD,
+    SLOT_MOVED_QUERIES,
+    SLOT_MOVED_ORDER,
     SLOT_RANK_ANSWERS,
     SLOT_RANK_FILTERED,
     SLOTS
@@ -165,8 +167,6 @@ vlp_status cuda_moved_scores(vlp_compute *, const vlp_form *, float *, const flo
 vlp_status cuda_moved_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,
                                const float *, const float *, const int32_t *, const float *, int32_t,
                                const float *, int32_t, const vlp_pairs *);
-void cuda_distances(vlp_compute *, const vlp_form *, float *, const float *, const float *, int32_t,
-                    int64_t);
 vlp_status cuda_all_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
                            const float *, const float *, int32_t, int64_t);
 void cuda_negative_loss(vlp_compute *, const vlp_weight_form *, float *, float *, const float *, int32_t,
