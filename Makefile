@@ -122,7 +122,7 @@ test-programs: $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/vlp
 
 # What the CUDA backend is held to: the tests of operations, training and evaluation, on the GPU.
 CUDA_TESTS := test_ops test_rounded test_batch test_gradients test_edges test_head test_head_ops \
-              test_sampler test_evaluate test_train cuda/test_cuda
+              test_sampler test_rank test_select test_evaluate test_predict test_train cuda/test_cuda
 test-cuda: all $(CUDA_TESTS:%=$(BUILD)/tests/%)
 	@scripts/device test $(BUILD)
 
@@ -157,7 +157,7 @@ sanitize-address: | deps
 	  SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' test-programs
 	@scripts/test $(BUILD)/asan
 
-THREADED := test_reader test_graph test_distance test_references test_sampler test_metrics test_gradients test_predict test_mine
+THREADED := test_reader test_graph test_distance test_references test_sampler test_metrics test_gradients test_select test_predict test_mine
 sanitize-threads: | deps
 	@scripts/deps --dev
 	$(MAKE) BUILD=$(BUILD)/tsan CC=clang OPTIMIZE='-O1 -g' SANITIZE='-fsanitize=thread' \

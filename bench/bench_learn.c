@@ -143,8 +143,16 @@ static void losses(void) {
                                        BATCH, ENTITIES, ENTITIES));
     row("softmax over all entities", time, 0, 2 * bytes);
     const vlp_mixture mixture = {0, 1};
-    MEDIAN(time, need(backend->rank(compute, above, equal, NULL, logits, answers, none, answers, NULL,
-                                    &mixture, 1, ENTITIES, BATCH)));
+    vlp_ranked ranked = {.count = BATCH,
+                         .entities = ENTITIES,
+                         .horizontal = logits,
+                         .answers = answers,
+                         .filter_offset = none,
+                         .filtered = answers,
+                         .mixtures = &mixture,
+                         .mixture_count = 1};
+    int32_t bad;
+    MEDIAN(time, need(backend->rank(compute, above, equal, &bad, &ranked)));
     row("ranks among all entities", time, 0, bytes);
     free(scores);
     free(losses_of);

@@ -377,6 +377,25 @@ static void test_only(void **state) {
     assert_true(sum.ties > 0 && sum.filtered > 0);
 }
 
+/* The ranks again, with the scores of every batch kept on the way. */
+static void check_collected(const world *w, vlp_ranking_options options, const vlp_ranking *expected) {
+    options.collect = true;
+    vlp_ranking *ranking = rank_all(w, &options);
+    assert_memory_equal(ranking->ranks, expected->ranks,
+                        (size_t)expected->queries * 6 * sizeof(vlp_rank));
+    int64_t pair = 0;
+    for (int64_t i = 0; i < ranking->queries; i++) {
+        int64_t end = pair + ranking->ranks[i].candidates, answer = pair;
+        while (!ranking->truths[answer]) answer++;
+        assert_true(answer < end);
+        int32_t above = 0;
+        for (; pair < end; pair++) above += ranking->scores[pair] > ranking->scores[answer];
+        assert_int_equal(above, ranking->ranks[i].above);
+    }
+    assert_int_equal(pair, ranking->pairs);
+    vlp_ranking_free(ranking);
+}
+
 /* More queries than a batch holds; the same ranks for any number of threads. */
 static void test_batches_and_threads(void **state) {
     (void)state;
@@ -392,6 +411,7 @@ static void test_batches_and_threads(void **state) {
             options.threads = t + 1;
             rankings[t] = rank_all(&w, &options);
             if (t == 1) check_ranking(&w, &options, 53, &sum);
+            if (t == 1) check_collected(&w, options, rankings[1]);
             world_free(&w);
         }
         assert_true(rankings[0]->queries > 1024);
@@ -540,6 +560,27 @@ static void test_nan(void **state) {
         world_free(&w);
         vlp_dataset_free(dataset);
     }
+}
+
+/* The message names the batch, which is not the one that was under way when it was found. */
+static void test_nan_in_a_later_batch(void **state) {
+    (void)state;
+    oracle_random random = {SEED + 10, 0, 0};
+    vlp_dataset *dataset = random_dataset((sizes){90, 3, 5, {200, 5, 700}}, &random);
+    world w = world_make(dataset, kinds[4], true, 1, &random);
+    vlp_ranking_options options = ranking_options(&w, VLP_TEST, ALL);
+    int64_t triples;
+    vlp_dataset_triples(dataset, VLP_TEST, &triples);
+    assert_in_range(triples, 512, 1023); /* inverse relations begin in the second batch */
+    int32_t width = w.model->form.relation_width;
+    for (int32_t r = w.relations; r < 2 * w.relations; r++)
+        w.tables[VLP_TABLE_RELATIONS][r * width] = NAN;
+    world_upload(&w);
+    vlp_ranking *ranking = NULL;
+    assert_int_equal(vlp_ranking_compute(&ranking, w.model, dataset, &options), VLP_ERROR_FORMAT);
+    assert_non_null(strstr(vlp_error_message(), "(query 512 of test)"));
+    world_free(&w);
+    vlp_dataset_free(dataset);
 }
 
 static bool stop_at_once(void *user) {
@@ -692,6 +733,7 @@ int main(void) {
         cmocka_unit_test(test_batches_and_threads),
         cmocka_unit_test(test_no_leak),
         cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_nan_in_a_later_batch),
         cmocka_unit_test(test_stop_and_empty),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_grid),

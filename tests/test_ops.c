@@ -1,6 +1,6 @@
 /* The plain operations of a backend, each against a loop in double precision: rows of tables,
- * elementwise passes and their gradients, the optimizer, rank counts. Shapes are random, odd and small,
- * and in every test also one that is large enough to be shared among threads. */
+ * elementwise passes and their gradients, the optimizer. Shapes are random, odd and small, and in every
+ * test also one that is large enough to be shared among threads. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -581,119 +581,6 @@ static void test_judge(void **state) {
     lab_close(&bench);
 }
 
-/* ---- Ranks --------------------------------------------------------------------------------------- */
-
-static const vlp_mixture mixtures[] = {{1, 0}, {0, 1}, {1, 0.5f}, {0.25f, 2}, {1, -1}};
-enum { MIXTURES = sizeof mixtures / sizeof *mixtures };
-
-/* Scores are small whole numbers: mixtures are exact and ties are many. */
-typedef struct ranking {
-    int32_t count, entities;
-    double *vertical, *horizontal;
-    int32_t *answers, *filtered;
-    int64_t *offsets;
-    uint8_t *only;
-} ranking;
-
-static int descending(const void *left, const void *right) {
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a < b) - (a > b);
-}
-
-/* Those who compete, the answer first, are sorted; the answer's place is then looked up. */
-static void sorted_place(const ranking *ranks, int32_t i, vlp_mixture mixture, int32_t *above,
-                         int32_t *equal) {
-    double *competing = malloc((size_t)ranks->entities * sizeof *competing), gold = 0;
-    assert_non_null(competing);
-    size_t count = 0;
-    for (int32_t e = 0; e < ranks->entities; e++) {
-        int64_t at = (int64_t)i * ranks->entities + e;
-        double score = (double)mixture.horizontal * ranks->horizontal[at];
-        if (ranks->vertical) score += (double)mixture.vertical * ranks->vertical[at];
-        bool out = ranks->only && !ranks->only[e];
-        for (int64_t f = ranks->offsets[i]; f < ranks->offsets[i + 1]; f++)
-            out = out || ranks->filtered[f] == e;
-        if (e == ranks->answers[i]) gold = score;
-        if (!out || e == ranks->answers[i]) competing[count++] = score;
-    }
-    qsort(competing, count, sizeof *competing, descending);
-    size_t first = 0, end = 0;
-    while (competing[first] != gold) first++;
-    for (end = first; end < count && competing[end] == gold;) end++;
-    *above = (int32_t)first;
-    *equal = (int32_t)(end - first - 1);
-    free(competing);
-}
-
-static void random_ranking(lab *bench, ranking *ranks, int32_t count, int32_t entities) {
-    bool both = lab_between(bench, 0, 3) > 0, some = lab_between(bench, 0, 1);
-    int32_t spread = lab_between(bench, 0, 6), cells = count * entities;
-    *ranks = (ranking){.count = count, .entities = entities};
-    int32_t *draws = lab_ids(bench, 2 * cells, -spread, spread);
-    ranks->horizontal = lab_zeros(bench, cells);
-    ranks->vertical = both ? lab_zeros(bench, cells) : NULL;
-    for (int32_t i = 0; i < cells; i++) {
-        ranks->horizontal[i] = draws[i];
-        if (both) ranks->vertical[i] = draws[cells + i];
-    }
-    ranks->answers = lab_ids(bench, count, 0, entities - 1);
-    ranks->filtered = lab_ids(bench, cells, 0, 0);
-    ranks->offsets = (int64_t *)lab_zeros(bench, count + 1);
-    for (int32_t i = 0; i < count; i++) {
-        int64_t at = ranks->offsets[i];
-        int32_t one_in = lab_between(bench, 1, 5); /* at times everyone, the answer among them */
-        for (int32_t e = 0; e < entities; e++)
-            if (lab_between(bench, 1, one_in) == 1) ranks->filtered[at++] = e;
-        ranks->offsets[i + 1] = at;
-    }
-    if (!some) return;
-    ranks->only = (uint8_t *)lab_zeros(bench, entities);
-    for (int32_t e = 0; e < entities; e++) ranks->only[e] = (uint8_t)lab_between(bench, 0, 1);
-}
-
-static bool run_rank(lab *bench, const ranking *ranks, int32_t *above, int32_t *equal) {
-    int32_t cells = ranks->count * ranks->entities, results = ranks->count * MIXTURES;
-    int32_t *above_on = lab_put_ids(bench, above, results),
-            *equal_on = lab_put_ids(bench, equal, results);
-    vlp_status status = bench->backend->rank(
-        bench->compute, above_on, equal_on,
-        ranks->vertical ? lab_put(bench, ranks->vertical, cells) : NULL,
-        lab_put(bench, ranks->horizontal, cells), lab_put_ids(bench, ranks->answers, ranks->count),
-        lab_put_bytes(bench, ranks->offsets, ((size_t)ranks->count + 1) * sizeof(int64_t)),
-        lab_put_ids(bench, ranks->filtered, cells),
-        ranks->only ? lab_put_bytes(bench, ranks->only, (size_t)ranks->entities) : NULL, mixtures,
-        MIXTURES, ranks->entities, ranks->count);
-    lab_get_bytes(bench, above, above_on, (size_t)results * sizeof *above);
-    lab_get_bytes(bench, equal, equal_on, (size_t)results * sizeof *equal);
-    return status == VLP_OK;
-}
-
-static void check_rank(lab *bench, int32_t count, int32_t entities) {
-    ranking ranks;
-    random_ranking(bench, &ranks, count, entities);
-    int32_t *above = lab_ids(bench, count * MIXTURES, -9, -9), above_expected;
-    int32_t *equal = lab_ids(bench, count * MIXTURES, -9, -9), equal_expected;
-    assert_true(run_rank(bench, &ranks, above, equal));
-    for (int32_t i = 0; i < count; i++)
-        for (int32_t m = 0; m < MIXTURES; m++) {
-            sorted_place(&ranks, i, mixtures[m], &above_expected, &equal_expected);
-            assert_int_equal(above[i * MIXTURES + m], above_expected);
-            assert_int_equal(equal[i * MIXTURES + m], equal_expected);
-        }
-    /* One cell anywhere, the answer's or a competitor's, is enough. */
-    double *scores = ranks.vertical && lab_between(bench, 0, 1) ? ranks.vertical : ranks.horizontal;
-    int32_t at = lab_between(bench, 0, count * entities - 1);
-    if (ranks.only) ranks.only[at % entities] = 1;
-    for (int32_t i = 0; i < count; i++) ranks.offsets[i + 1] = 0;
-    scores[at] = NAN;
-    assert_false(run_rank(bench, &ranks, above, equal));
-}
-
-static void test_rank(void **state) {
-    (void)state;
-    for_shapes(check_rank, 12);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),       cmocka_unit_test(test_product),
@@ -702,7 +589,7 @@ int main(void) {
         cmocka_unit_test(test_norms),        cmocka_unit_test(test_columns),
         cmocka_unit_test(test_cubes),        cmocka_unit_test(test_squares),
         cmocka_unit_test(test_update),       cmocka_unit_test(test_sum),
-        cmocka_unit_test(test_judge),        cmocka_unit_test(test_rank),
+        cmocka_unit_test(test_judge),
     };
     return cmocka_run_group_tests_name("operations", tests, NULL, NULL);
 }

@@ -1,5 +1,4 @@
-/* Predictions against scores made from the definitions, in double, reference by reference; the selection
- * of the best against sorting them all. */
+/* Predictions against scores made from the definitions, in double, reference by reference. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,100 +6,7 @@
 
 #include "tiny_run.h"
 
-#include "eval/topk.h"
 #include "failing_allocator.h"
-
-/* ---- Selection ----------------------------------------------------------------------------------- */
-
-typedef struct pair {
-    float score;
-    int32_t entity;
-} pair;
-
-static int best_first(const void *left, const void *right) {
-    const pair *a = left, *b = right;
-    if (a->score != b->score) return a->score > b->score ? -1 : 1;
-    return (a->entity > b->entity) - (a->entity < b->entity);
-}
-
-/* One selection over random tiles. Scores are small whole numbers where `coarse`, so that they tie. */
-static void select_once(oracle_random *random, bool coarse, bool vertical) {
-    enum { ROWS = 5, MOST = 700 };
-    static float horizontal[ROWS * MOST], second[ROWS * MOST], scale[MOST], tile[2][ROWS * MOST];
-    int32_t entities = 1 + oracle_below(random, MOST), wanted = 1 + oracle_below(random, 40);
-    int32_t columns = 1 + oracle_below(random, entities);
-    vlp_mixture mixture = {1, 0.5f};
-    int32_t excluded[ROWS][MOST];
-    vlp_excluded lists[ROWS];
-    for (int32_t e = 0; e < entities; e++) scale[e] = 0.25f * (float)oracle_below(random, 8);
-    for (int32_t i = 0; i < ROWS * entities; i++) {
-        horizontal[i] = (float)oracle_below(random, coarse ? 6 : 1 << 20);
-        second[i] = (float)oracle_below(random, coarse ? 3 : 1 << 20);
-    }
-    for (int r = 0; r < ROWS; r++) {
-        lists[r] = (vlp_excluded){excluded[r], 0};
-        for (int32_t e = 0; e < entities; e++)
-            if (oracle_chance(random, 5)) excluded[r][lists[r].count++] = e;
-    }
-    vlp_selection *selection = NULL;
-    must(vlp_selection_new(&selection, ROWS, wanted, columns, 2));
-    vlp_selection_start(selection, lists, ROWS);
-    for (int32_t first = 0; first < entities; first += columns) {
-        int32_t size = entities - first < columns ? entities - first : columns;
-        for (int r = 0; r < ROWS; r++) {
-            memcpy(tile[0] + r * size, horizontal + r * entities + first, (size_t)size * sizeof(float));
-            memcpy(tile[1] + r * size, second + r * entities + first, (size_t)size * sizeof(float));
-        }
-        must(vlp_selection_offer(selection, tile[0], vertical ? tile[1] : NULL, scale, mixture, first,
-                                 size));
-    }
-    for (int r = 0; r < ROWS; r++) {
-        pair all[MOST];
-        int32_t left = 0, count;
-        for (int32_t e = 0, at = 0; e < entities; e++) {
-            if (at < lists[r].count && excluded[r][at] == e) {
-                at++;
-                continue;
-            }
-            float h = horizontal[r * entities + e], v = second[r * entities + e] * scale[e];
-            all[left++] = (pair){vertical ? 1 * v + 0.5f * h : 0.5f * h, e};
-        }
-        qsort(all, (size_t)left, sizeof *all, best_first);
-        const vlp_top *top = vlp_selection_finish(selection, r, &count);
-        assert_int_equal(count, left < wanted ? left : wanted);
-        for (int32_t i = 0; i < count; i++) {
-            assert_int_equal(top[i].entity, all[i].entity);
-            assert_true(top[i].score == all[i].score);
-            assert_true(top[i].horizontal == horizontal[r * entities + top[i].entity]);
-        }
-    }
-    vlp_selection_free(selection);
-}
-
-static void selection_is_sorting(void **state) {
-    (void)state;
-    oracle_random random = {3, 0, 0};
-    for (int round = 0; round < 120; round++) select_once(&random, round % 2, round % 3 > 0);
-}
-
-static void selection_refuses_what_is_no_number(void **state) {
-    (void)state;
-    enum { COLUMNS = 200 };
-    float scores[COLUMNS] = {0}, scale[COLUMNS] = {0};
-    const int32_t third[] = {3};
-    vlp_selection *selection = NULL;
-    must(vlp_selection_new(&selection, 1, 2, COLUMNS, 1));
-    for (int32_t at = 0; at < COLUMNS; at++) {
-        vlp_excluded known = {third, 1};
-        for (int32_t e = 0; e < COLUMNS; e++) scores[e] = (float)(COLUMNS - e);
-        scores[at] = NAN;
-        vlp_selection_start(selection, &known, 1);
-        vlp_status status =
-            vlp_selection_offer(selection, scores, NULL, scale, (vlp_mixture){0, 1}, 0, COLUMNS);
-        assert_int_equal(status, at == 3 ? VLP_OK : VLP_ERROR_FORMAT);
-    }
-    vlp_selection_free(selection);
-}
 
 /* ---- The best answers ---------------------------------------------------------------------------- */
 
@@ -440,14 +346,10 @@ static void memory_is_flat(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(selection_is_sorting),
-                                       cmocka_unit_test(selection_refuses_what_is_no_number),
-                                       cmocka_unit_test(best_answers),
-                                       cmocka_unit_test(contributions),
-                                       cmocka_unit_test(nothing_copied),
-                                       cmocka_unit_test(wrong_arguments),
-                                       cmocka_unit_test(stops),
-                                       cmocka_unit_test(out_of_memory),
-                                       cmocka_unit_test(memory_is_flat)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(best_answers),   cmocka_unit_test(contributions),
+        cmocka_unit_test(nothing_copied), cmocka_unit_test(wrong_arguments),
+        cmocka_unit_test(stops),          cmocka_unit_test(out_of_memory),
+        cmocka_unit_test(memory_is_flat)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

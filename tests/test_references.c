@@ -139,6 +139,38 @@ static int64_t middle_stride(enum oracle_shape shape) {
     return shape == ORACLE_LAYERS || shape == ORACLE_FRACTIONS ? 1 : 7;
 }
 
+/* A finder that is asked again and again, about few heads: what it kept of one call does not show in the
+ * next. */
+static void test_finder(void **state) {
+    (void)state;
+    enum { CALLS = 6, MOST = 40 };
+    for (uint64_t step = 0; step < SMALL_GRAPHS / 4; step++) {
+        oracle_random random = {SEED + 60, step, 0};
+        fixture f;
+        oracle_graph_small(&f.oracle, &random);
+        fixture_finish(&f);
+        vlp_reference_options options = random_options(&random);
+        vlp_reference_finder *finder = NULL;
+        assert_int_equal(vlp_reference_finder_new(&finder, f.graph, &options), VLP_OK);
+        for (int call = 0; call < CALLS; call++) {
+            vlp_query queries[MOST];
+            int32_t count = f.oracle.count > 0 ? oracle_below(&random, MOST) : 0;
+            for (int32_t i = 0; i < count; i++) {
+                queries[i] =
+                    training_query(&f.oracle, oracle_below(&random, 2 * (int32_t)f.oracle.count));
+                if (oracle_chance(&random, 2)) queries[i].left_out = -1;
+            }
+            vlp_references *references = NULL;
+            assert_int_equal(vlp_reference_finder_find(&references, finder, queries, count), VLP_OK);
+            for (int32_t i = 0; i < count; i++) compare(references, i, &f.oracle, queries[i], &options);
+            vlp_references_free(references);
+        }
+        vlp_reference_finder_free(finder);
+        fixture_free(&f);
+    }
+    vlp_reference_finder_free(NULL);
+}
+
 static void test_training_middle(void **state) {
     (void)state;
     for (uint64_t step = 0; step < MIDDLE_GRAPHS; step++) {
@@ -614,17 +646,12 @@ static void test_observer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hard_cases_occur),
-        cmocka_unit_test(test_mistakes_are_caught),
-        cmocka_unit_test(test_training_small),
-        cmocka_unit_test(test_training_middle),
-        cmocka_unit_test(test_many_references),
-        cmocka_unit_test(test_large_star),
-        cmocka_unit_test(test_vanishing_mass),
-        cmocka_unit_test(test_mixtures),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_wrong_options),
-        cmocka_unit_test(test_wrong_queries),
+        cmocka_unit_test(test_hard_cases_occur), cmocka_unit_test(test_mistakes_are_caught),
+        cmocka_unit_test(test_training_small),   cmocka_unit_test(test_training_middle),
+        cmocka_unit_test(test_finder),           cmocka_unit_test(test_many_references),
+        cmocka_unit_test(test_large_star),       cmocka_unit_test(test_vanishing_mass),
+        cmocka_unit_test(test_mixtures),         cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_wrong_options),    cmocka_unit_test(test_wrong_queries),
         cmocka_unit_test(test_observer),
     };
     return cmocka_run_group_tests_name("references", tests, NULL, NULL);

@@ -17,7 +17,7 @@
 #include "compute/step.h"
 
 /* Of this table and the structs around it: a backend that is loaded has to be of the same. */
-enum { VLP_BACKEND_VERSION = 1 };
+enum { VLP_BACKEND_VERSION = 2 };
 
 typedef struct vlp_compute vlp_compute; /* a backend's state: threads, working memory */
 
@@ -136,10 +136,57 @@ typedef struct vlp_mixture {
     float vertical, horizontal;
 } vlp_mixture;
 
+/* Queries whose answers are ranked among all entities. */
+typedef struct vlp_ranked {
+    int64_t count;
+    int32_t entities;
+    /* f_g, as all_scores makes it, and where (count, entities). form NULL: it stands there already. */
+    const vlp_form *form;
+    const float *q;
+    const int32_t *relations;
+    const float *relation_table, *entity_table;
+    float *horizontal;
+    bool keep;              /* f_g is wanted there; else it need not be written */
+    const float *vertical;  /* (count, entities) f_c, NULL without a head */
+    const int32_t *answers; /* (count) */
+    /* Known answers that are left out: filtered[filter_offset[i] .. filter_offset[i + 1]) of query i,
+     * filtered_count in all. The answer itself is none of them, even where it stands there. */
+    const int64_t *filter_offset; /* (count + 1) */
+    const int32_t *filtered;
+    int64_t filtered_count;
+    const uint8_t *only; /* (entities) the candidates that compete, NULL: all */
+    const vlp_mixture *mixtures;
+    int32_t mixture_count;
+} vlp_ranked;
+
+/* One of the best answers of a query. */
+typedef struct vlp_top {
+    float score, horizontal, vertical; /* vertical: 0 without a head */
+    int32_t entity;
+} vlp_top;
+
+/* The entities that do not compete for a query: ascending, in host memory. */
+typedef struct vlp_excluded {
+    const int32_t *items;
+    int64_t count;
+} vlp_excluded;
+
+/* The best answers of queries, in host memory: counts[i] of query i from items[i * stride] on, best
+ * first, equal scores by entity. */
+typedef struct vlp_best {
+    const vlp_top *items;
+    const int32_t *counts;
+    int64_t stride;
+} vlp_best;
+
+/* The choice of the best answers of several queries, which meet a tile of entities at a time. */
+typedef struct vlp_selection vlp_selection;
+
 typedef struct vlp_backend {
     const char *name;
     int32_t stride;            /* rows of logits best stand a multiple of so many floats apart */
     bool rounds;               /* has the operations on rounded copies; NULL where not */
+    int64_t tile;              /* scores that are best made before they are looked at */
     vlp_status (*probe)(void); /* whether this machine has what it takes; the message says what not */
     vlp_status (*open)(vlp_compute **out, int32_t threads);
     void (*close)(vlp_compute *compute);
@@ -337,14 +384,27 @@ typedef struct vlp_backend {
     void (*update)(vlp_compute *compute, const vlp_update *update, const vlp_updated *tables,
                    int32_t count);
     /* ---- ranks ---- */
-    /* For every query and mixture: candidates that score above the answer, and equal to it, the filtered
-     * ones (filter_offset, filtered; the answer itself is none of them) left out. above, equal: (count,
-     * mixtures). VLP_ERROR_FORMAT when a score is not a number. vertical may be NULL. `only` (entities)
-     * marks the candidates that compete, NULL: all. */
-    vlp_status (*rank)(vlp_compute *compute, int32_t *above, int32_t *equal, const float *vertical,
-                       const float *horizontal, const int32_t *answers, const int64_t *filter_offset,
-                       const int32_t *filtered, const uint8_t *only, const vlp_mixture *mixtures,
-                       int32_t mixture_count, int32_t entities, int64_t count);
+    /* For every query and mixture: candidates that score above the answer, and equal to it. above,
+     * equal: (count, mixtures). *bad: whether a score is not a number. */
+    vlp_status (*rank)(vlp_compute *compute, int32_t *above, int32_t *equal, int32_t *bad,
+                       const vlp_ranked *ranked);
+
+    /* ---- the best ---- */
+    /* For up to `rows` queries the best `wanted` each, from tiles of up to `columns` entities. */
+    vlp_status (*selection_new)(vlp_compute *compute, vlp_selection **out, int32_t rows, int32_t wanted,
+                                int32_t columns);
+    void (*selection_free)(vlp_compute *compute, vlp_selection *selection);
+    /* Begins anew for `rows` queries. excluded: (rows), the caller's, whose lists stay to the end. */
+    vlp_status (*selection_start)(vlp_compute *compute, vlp_selection *selection,
+                                  const vlp_excluded *excluded, int32_t rows);
+    /* Offers entities first .. first + columns - 1, tiles in ascending order, with their scores (rows,
+     * columns); vertical NULL without a head, else still to be multiplied by scale[entity]. */
+    vlp_status (*selection_offer)(vlp_compute *compute, vlp_selection *selection,
+                                  const float *horizontal, const float *vertical, const float *scale,
+                                  vlp_mixture mixture, int32_t first, int32_t columns);
+    /* What was chosen, borrowed until the next start. VLP_ERROR_FORMAT, here or when it was offered,
+     * when a score of one that competes is not a number. */
+    vlp_status (*selection_finish)(vlp_compute *compute, vlp_best *out, vlp_selection *selection);
 } vlp_backend;
 
 extern const vlp_backend vlp_cpu_backend;

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "eval/scorer.h"
+
 enum { GRID = 25, SCORE_LIMIT = 32 << 20, MOST_QUERIES = 512 };
 
 const vlp_mixture *vlp_mixture_grid(int32_t *count) {
@@ -18,7 +20,18 @@ const vlp_mixture *vlp_mixture_grid(int32_t *count) {
     return grid;
 }
 
-/* Everything one batch of ranking needs. */
+/* What the host knows of a batch. */
+typedef struct batch {
+    int64_t start, count;
+    vlp_query *queries;
+    int32_t *answers, *candidates;
+    int64_t *filter_offset;
+    int32_t *filtered;
+    int64_t filtered_capacity;
+    vlp_ranked ranked;
+} batch;
+
+/* Two batches are under way: the host prepares one while the backend ranks the other. */
 typedef struct ranker {
     const vlp_model *model;
     const vlp_dataset *dataset;
@@ -26,13 +39,11 @@ typedef struct ranker {
     vlp_ranking *out;
     vlp_filter *filter;
     vlp_scorer *scorer;
-    vlp_query *queries;
-    int32_t *answers, *above, *equal, *candidates;
-    int64_t *filter_offset;
-    int32_t *filtered;
-    int64_t filtered_capacity;
-    /* The same on the backend. */
-    int32_t *d_answers, *d_above, *d_equal, *d_filtered;
+    batch batches[2];
+    int64_t cells;    /* ranks of a batch */
+    int32_t *results; /* (2 cells + 1): those above, those equal, whether a score is not a number */
+    /* On the backend, of the batch that is ranked. */
+    int32_t *d_answers, *d_results, *d_filtered;
     int64_t *d_filter_offset, d_filtered_capacity;
     const uint8_t *only;
     int32_t competing; /* candidates before the filter */
@@ -51,40 +62,87 @@ static void query_of(const ranker *work, int64_t index, vlp_query *query, int32_
 }
 
 /* The filtered answers of the batch, and how many candidates each query keeps. */
-static vlp_status set_filter(ranker *work, int64_t count) {
+static vlp_status set_filter(const ranker *work, batch *now) {
+    const uint8_t *only = work->options->only;
     int64_t total = 0;
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < now->count; i++) {
         int64_t size;
         const int32_t *known =
-            vlp_filter_answers(work->filter, work->queries[i].entity, work->queries[i].relation, &size);
-        VLP_TRY(vlp_grow(&work->filtered, &work->filtered_capacity, total + size, sizeof(int32_t),
+            vlp_filter_answers(work->filter, now->queries[i].entity, now->queries[i].relation, &size);
+        VLP_TRY(vlp_grow(&now->filtered, &now->filtered_capacity, total + size, sizeof(int32_t),
                          "known answers"));
         int32_t removed = 0;
         for (int64_t j = 0; j < size; j++)
-            removed +=
-                known[j] != work->answers[i] && (!work->options->only || work->options->only[known[j]]);
-        if (size > 0) memcpy(work->filtered + total, known, (size_t)size * sizeof *known);
-        work->filter_offset[i] = total;
+            removed += known[j] != now->answers[i] && (!only || only[known[j]]);
+        if (size > 0) memcpy(now->filtered + total, known, (size_t)size * sizeof *known);
+        now->filter_offset[i] = total;
         /* The answer is a candidate even where it is not among those that compete. */
-        bool outside = work->options->only && !work->options->only[work->answers[i]];
-        work->candidates[i] = work->competing - removed + outside;
+        now->candidates[i] = work->competing - removed + (only && !only[now->answers[i]]);
         total += size;
     }
-    work->filter_offset[count] = total;
+    now->filter_offset[now->count] = total;
     return VLP_OK;
 }
 
+/* The host's share: queries, references, filter. The backend is not asked for anything. */
+static vlp_status prepare_batch(ranker *work, batch *now, int64_t start, int64_t count) {
+    now->start = start;
+    now->count = count;
+    for (int64_t i = 0; i < count; i++)
+        query_of(work, work->out->first + start + i, &now->queries[i], &now->answers[i]);
+    VLP_TRY(vlp_scorer_look(work->scorer, now->queries, count, NULL));
+    return set_filter(work, now);
+}
+
+/* Answers and filter of the batch, for the backend. */
+static vlp_status upload_batch(ranker *work, const batch *now) {
+    const vlp_backend *backend = work->model->backend;
+    vlp_compute *compute = work->model->compute;
+    int64_t total = now->filter_offset[now->count];
+    if (total > work->d_filtered_capacity) {
+        if (work->d_filtered) backend->release(compute, work->d_filtered);
+        work->d_filtered_capacity = 0;
+        work->d_filtered = backend->allocate(compute, 2 * (size_t)total * sizeof(int32_t));
+        if (!work->d_filtered) return vlp_fail_memory("known answers");
+        work->d_filtered_capacity = 2 * total;
+    }
+    size_t rows = (size_t)now->count;
+    VLP_TRY(backend->upload(compute, work->d_answers, now->answers, rows * sizeof(int32_t)));
+    VLP_TRY(backend->upload(compute, work->d_filter_offset, now->filter_offset,
+                            (rows + 1) * sizeof(int64_t)));
+    return backend->upload(compute, work->d_filtered, now->filtered, (size_t)total * sizeof(int32_t));
+}
+
+/* Has a prepared batch ranked. Uploads come first: behind other work they would wait for it. */
+static vlp_status begin_batch(ranker *work, batch *now) {
+    const vlp_model *model = work->model;
+    VLP_TRY(upload_batch(work, now));
+    VLP_TRY(vlp_scorer_make(work->scorer, now->count));
+    vlp_ranked *ranked = &now->ranked;
+    vlp_scorer_ranked(ranked, work->scorer, now->count);
+    ranked->keep = work->options->collect;
+    ranked->answers = work->d_answers;
+    ranked->filter_offset = work->d_filter_offset;
+    ranked->filtered = work->d_filtered;
+    ranked->filtered_count = now->filter_offset[now->count];
+    ranked->only = work->only;
+    ranked->mixtures = work->options->mixtures;
+    ranked->mixture_count = work->options->mixture_count;
+    return model->backend->rank(model->compute, work->d_results, work->d_results + work->cells,
+                                work->d_results + 2 * work->cells, ranked);
+}
+
 /* Keeps the scores of the candidates of one query: row i of the batch. */
-static vlp_status collect_row(ranker *work, int64_t i) {
+static vlp_status collect_row(ranker *work, const batch *now, int64_t i) {
     vlp_ranking *out = work->out;
     const uint8_t *only = work->options->only;
     vlp_mixture mixture = work->options->mixtures[0];
-    int32_t entities = work->model->entities, answer = work->answers[i];
+    int32_t entities = work->model->entities, answer = now->answers[i];
     const float *horizontal = work->rows[1] + i * entities;
     const float *vertical = work->model->vertical ? work->rows[0] + i * entities : NULL;
-    const int32_t *known = work->filtered + work->filter_offset[i];
-    int64_t known_count = work->filter_offset[i + 1] - work->filter_offset[i], next = 0;
-    int64_t needed = out->pairs + work->candidates[i];
+    const int32_t *known = now->filtered + now->filter_offset[i];
+    int64_t known_count = now->filter_offset[i + 1] - now->filter_offset[i], next = 0;
+    int64_t needed = out->pairs + now->candidates[i];
     VLP_TRY(vlp_grow(&out->scores, &work->score_capacity, needed, sizeof(float), "scores"));
     VLP_TRY(vlp_grow(&out->truths, &work->truth_capacity, needed, 1, "scores"));
     for (int32_t e = 0; e < entities; e++) {
@@ -98,115 +156,115 @@ static vlp_status collect_row(ranker *work, int64_t i) {
     return VLP_OK;
 }
 
-static vlp_status collect_batch(ranker *work, const float *vertical, const float *horizontal,
-                                int64_t count) {
+static vlp_status collect_batch(ranker *work, const batch *now) {
     const vlp_model *model = work->model;
-    size_t bytes = (size_t)count * (size_t)model->entities * sizeof(float);
-    if (vertical) VLP_TRY(model->backend->download(model->compute, work->rows[0], vertical, bytes));
-    VLP_TRY(model->backend->download(model->compute, work->rows[1], horizontal, bytes));
-    for (int64_t i = 0; i < count; i++) VLP_TRY(collect_row(work, i));
+    const vlp_ranked *ranked = &now->ranked;
+    size_t bytes = (size_t)now->count * (size_t)model->entities * sizeof(float);
+    if (ranked->vertical)
+        VLP_TRY(model->backend->download(model->compute, work->rows[0], ranked->vertical, bytes));
+    VLP_TRY(model->backend->download(model->compute, work->rows[1], ranked->horizontal, bytes));
+    for (int64_t i = 0; i < now->count; i++) VLP_TRY(collect_row(work, now, i));
     return VLP_OK;
 }
 
-/* Answers and filter of the batch, for the backend. */
-static vlp_status upload_batch(ranker *work, int64_t count) {
-    const vlp_backend *backend = work->model->backend;
-    vlp_compute *compute = work->model->compute;
-    int64_t total = work->filter_offset[count];
-    if (total > work->d_filtered_capacity) {
-        if (work->d_filtered) backend->release(compute, work->d_filtered);
-        work->d_filtered_capacity = 0;
-        work->d_filtered = backend->allocate(compute, 2 * (size_t)total * sizeof(int32_t));
-        if (!work->d_filtered) return vlp_fail_memory("known answers");
-        work->d_filtered_capacity = 2 * total;
-    }
-    size_t rows = (size_t)count;
-    VLP_TRY(backend->upload(compute, work->d_answers, work->answers, rows * sizeof(int32_t)));
-    VLP_TRY(backend->upload(compute, work->d_filter_offset, work->filter_offset,
-                            (rows + 1) * sizeof(int64_t)));
-    return backend->upload(compute, work->d_filtered, work->filtered, (size_t)total * sizeof(int32_t));
+/* Waits for the results of a batch. */
+static vlp_status await_batch(ranker *work, const batch *now) {
+    const vlp_model *model = work->model;
+    VLP_TRY(model->backend->download(model->compute, work->results, work->d_results,
+                                     (size_t)(2 * work->cells + 1) * sizeof *work->results));
+    if (work->results[2 * work->cells])
+        return vlp_fail(VLP_ERROR_FORMAT,
+                        "a score is not a number (query %lld of %s); the run is damaged or training "
+                        "diverged",
+                        (long long)now->start, vlp_split_names[work->options->split]);
+    return work->options->collect ? collect_batch(work, now) : VLP_OK;
 }
 
-static vlp_status rank_batch(ranker *work, int64_t start, int64_t count) {
-    const vlp_model *model = work->model;
+static void keep_ranks(const ranker *work, const batch *now) {
     int32_t mixtures = work->options->mixture_count;
-    for (int64_t i = 0; i < count; i++)
-        query_of(work, work->out->first + start + i, &work->queries[i], &work->answers[i]);
-    const float *horizontal, *vertical;
-    VLP_TRY(vlp_scorer_run(&horizontal, &vertical, work->scorer, work->queries, count));
-    VLP_TRY(set_filter(work, count));
-    VLP_TRY(upload_batch(work, count));
-    vlp_status status =
-        model->backend->rank(model->compute, work->d_above, work->d_equal, vertical, horizontal,
-                             work->d_answers, work->d_filter_offset, work->d_filtered, work->only,
-                             work->options->mixtures, mixtures, model->entities, count);
-    if (status == VLP_ERROR_FORMAT)
-        return vlp_fail(status, "%s (query %lld of %s); the run is damaged or training diverged",
-                        vlp_error_message(), (long long)start, vlp_split_names[work->options->split]);
-    VLP_TRY(status);
-    size_t cells = (size_t)count * (size_t)mixtures * sizeof(int32_t);
-    VLP_TRY(model->backend->download(model->compute, work->above, work->d_above, cells));
-    VLP_TRY(model->backend->download(model->compute, work->equal, work->d_equal, cells));
-    if (work->options->collect) VLP_TRY(collect_batch(work, vertical, horizontal, count));
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < now->count; i++)
         for (int32_t m = 0; m < mixtures; m++)
-            work->out->ranks[(int64_t)m * work->out->queries + start + i] = (vlp_rank){
-                work->above[i * mixtures + m], work->equal[i * mixtures + m], work->candidates[i]};
+            work->out->ranks[(int64_t)m * work->out->queries + now->start + i] =
+                (vlp_rank){work->results[i * mixtures + m],
+                           work->results[work->cells + i * mixtures + m], now->candidates[i]};
+}
+
+/* All queries, `size` at a time. */
+static vlp_status rank_queries(ranker *work, int32_t size) {
+    const vlp_observer *observer = work->options->observer;
+    int64_t queries = work->out->queries;
+    batch *last = NULL;
+    for (int64_t start = 0; start < queries || last; start += size) {
+        batch *now = start < queries ? &work->batches[start / size % 2] : NULL;
+        if (now)
+            VLP_TRY(prepare_batch(work, now, start, queries - start < size ? queries - start : size));
+        if (last) VLP_TRY(await_batch(work, last));
+        if (now) VLP_TRY(begin_batch(work, now));
+        if (last) {
+            keep_ranks(work, last);
+            vlp_progress(observer, "queries", last->start + last->count, queries);
+        }
+        if (vlp_stopped(observer)) return vlp_fail_stopped();
+        last = now;
+    }
     return VLP_OK;
 }
 
-static vlp_status allocate_device(ranker *work, size_t batch, size_t cells) {
+static vlp_status allocate_device(ranker *work, size_t size) {
     const vlp_backend *backend = work->model->backend;
     vlp_compute *compute = work->model->compute;
-    work->d_answers = backend->allocate(compute, batch * sizeof(int32_t));
-    work->d_filter_offset = backend->allocate(compute, (batch + 1) * sizeof(int64_t));
-    work->d_above = backend->allocate(compute, cells * sizeof(int32_t));
-    work->d_equal = backend->allocate(compute, cells * sizeof(int32_t));
-    if (!work->d_answers || !work->d_filter_offset || !work->d_above || !work->d_equal)
+    work->d_answers = backend->allocate(compute, size * sizeof(int32_t));
+    work->d_filter_offset = backend->allocate(compute, (size + 1) * sizeof(int64_t));
+    work->d_results = backend->allocate(compute, (size_t)(2 * work->cells + 1) * sizeof(int32_t));
+    if (!work->d_answers || !work->d_filter_offset || !work->d_results)
         return vlp_fail_memory("an evaluation");
     if (!work->options->only) return VLP_OK;
     work->only = backend->resident(compute, work->options->only, (size_t)work->model->entities);
     return work->only ? VLP_OK : vlp_fail_memory("an evaluation");
 }
 
-static vlp_status allocate(ranker *work, int32_t batch) {
-    size_t b = (size_t)batch, cells = b * (size_t)work->options->mixture_count;
-    work->queries = vlp_alloc(b, sizeof *work->queries);
-    work->answers = vlp_alloc(b, sizeof *work->answers);
-    work->candidates = vlp_alloc(b, sizeof *work->candidates);
-    work->filter_offset = vlp_alloc(b + 1, sizeof *work->filter_offset);
-    work->above = vlp_alloc(cells, sizeof *work->above);
-    work->equal = vlp_alloc(cells, sizeof *work->equal);
-    if (!work->queries || !work->answers || !work->candidates || !work->filter_offset || !work->above ||
-        !work->equal)
+static vlp_status allocate_batch(batch *now, size_t size) {
+    now->queries = vlp_alloc(size, sizeof *now->queries);
+    now->answers = vlp_alloc(size, sizeof *now->answers);
+    now->candidates = vlp_alloc(size, sizeof *now->candidates);
+    now->filter_offset = vlp_alloc(size + 1, sizeof *now->filter_offset);
+    if (!now->queries || !now->answers || !now->candidates || !now->filter_offset)
         return vlp_fail_memory("an evaluation");
+    return VLP_OK;
+}
+
+static vlp_status allocate(ranker *work, int32_t size) {
+    work->cells = (int64_t)size * work->options->mixture_count;
+    for (int i = 0; i < 2; i++) VLP_TRY(allocate_batch(&work->batches[i], (size_t)size));
+    work->results = vlp_alloc((size_t)(2 * work->cells + 1), sizeof *work->results);
+    if (!work->results) return vlp_fail_memory("an evaluation");
     for (int i = 0; i < 2 && work->options->collect; i++) {
-        work->rows[i] = vlp_alloc(b * (size_t)work->model->entities, sizeof(float));
+        work->rows[i] = vlp_alloc((size_t)size * (size_t)work->model->entities, sizeof(float));
         if (!work->rows[i]) return vlp_fail_memory("an evaluation");
     }
-    VLP_TRY(allocate_device(work, b, cells));
+    VLP_TRY(allocate_device(work, (size_t)size));
     VLP_TRY(vlp_filter_new(&work->filter, work->dataset, work->options->filter));
     return vlp_scorer_new(&work->scorer, work->model, work->dataset, work->options->references,
-                          work->options->references_per_head, batch, work->options->threads);
+                          work->options->references_per_head, size, work->options->threads);
 }
 
 static void ranker_free(ranker *work) {
     const vlp_backend *backend = work->model->backend;
     vlp_compute *compute = work->model->compute;
-    void *there[] = {work->d_answers, work->d_filter_offset, work->d_above, work->d_equal,
-                     work->d_filtered};
+    void *there[] = {work->d_answers, work->d_filter_offset, work->d_results, work->d_filtered};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         if (there[i]) backend->release(compute, there[i]);
     if (work->only) backend->dismiss(compute, work->only);
     vlp_filter_free(work->filter);
     vlp_scorer_free(work->scorer);
-    vlp_free(work->queries);
-    vlp_free(work->answers);
-    vlp_free(work->candidates);
-    vlp_free(work->filter_offset);
-    vlp_free(work->filtered);
-    vlp_free(work->above);
-    vlp_free(work->equal);
+    for (int i = 0; i < 2; i++) {
+        vlp_free(work->batches[i].queries);
+        vlp_free(work->batches[i].answers);
+        vlp_free(work->batches[i].candidates);
+        vlp_free(work->batches[i].filter_offset);
+        vlp_free(work->batches[i].filtered);
+    }
+    vlp_free(work->results);
     vlp_free(work->rows[0]);
     vlp_free(work->rows[1]);
 }
@@ -231,17 +289,9 @@ vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const 
         goto out;
     }
     int64_t rows = SCORE_LIMIT / model->entities;
-    int32_t batch = (int32_t)(rows < 1 ? 1 : rows > MOST_QUERIES ? MOST_QUERIES : rows);
-    VLP_CHECK(allocate(&work, batch));
-    for (int64_t start = 0; start < ranking->queries; start += batch) {
-        int64_t count = ranking->queries - start < batch ? ranking->queries - start : batch;
-        VLP_CHECK(rank_batch(&work, start, count));
-        vlp_progress(options->observer, "queries", start + count, ranking->queries);
-        if (vlp_stopped(options->observer)) {
-            status = vlp_fail_stopped();
-            goto out;
-        }
-    }
+    int32_t size = (int32_t)(rows < 1 ? 1 : rows > MOST_QUERIES ? MOST_QUERIES : rows);
+    VLP_CHECK(allocate(&work, size));
+    VLP_CHECK(rank_queries(&work, size));
 out:
     ranker_free(&work);
     if (status != VLP_OK) {

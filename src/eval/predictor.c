@@ -2,9 +2,7 @@
 
 #include <string.h>
 
-/* A tile's scores, twice BATCH * TILE floats, stay in the second-level caches between the product that
- * makes them and the selection that reads them. */
-enum { BATCH = 512, TILE = 2048 };
+enum { BATCH = 512 };
 
 struct vlp_predictor {
     vlp_predictor_options options;
@@ -12,8 +10,8 @@ struct vlp_predictor {
     vlp_scorer *scorer;
     vlp_selection *selection;
     int32_t wanted;         /* of the selection */
+    vlp_best best;          /* what it chose */
     vlp_excluded *excluded; /* (batch) */
-    float *host[2];         /* (batch, tile) where the backend's memory is not the host's */
     float *pair_horizontal, *pair_vertical;
     int32_t *pair_entities;
     int64_t pair_capacity;
@@ -23,10 +21,6 @@ struct vlp_predictor {
 };
 
 /* ---- Opening ------------------------------------------------------------------------------------- */
-
-static bool on_host(const vlp_predictor *predictor) {
-    return predictor->options.model->backend == &vlp_cpu_backend;
-}
 
 static vlp_status allocate(vlp_predictor *predictor) {
     const vlp_predictor_options *options = &predictor->options;
@@ -47,10 +41,6 @@ static vlp_status allocate(vlp_predictor *predictor) {
     if (!predictor->excluded || !predictor->variants || !predictor->variant_heads ||
         !predictor->variant_answers || !predictor->variant_counts)
         return vlp_fail_memory("predictions");
-    for (int i = 0; i < 2 && !on_host(predictor); i++) {
-        predictor->host[i] = vlp_alloc(batch * (size_t)predictor->tile, sizeof(float));
-        if (!predictor->host[i]) return vlp_fail_memory("predictions");
-    }
     return VLP_OK;
 }
 
@@ -61,7 +51,8 @@ vlp_status vlp_predictor_new(vlp_predictor **out, const vlp_predictor_options *o
     predictor->options = *options;
     /* All variants of one query go into one batch. */
     predictor->batch = options->references + 1 > BATCH ? options->references + 1 : BATCH;
-    predictor->tile = options->model->entities < TILE ? options->model->entities : TILE;
+    int64_t tile = options->model->backend->tile / predictor->batch;
+    predictor->tile = (int32_t)(tile < options->model->entities ? tile : options->model->entities);
     vlp_status status = allocate(predictor);
     if (status != VLP_OK) {
         vlp_predictor_free(predictor);
@@ -73,12 +64,12 @@ vlp_status vlp_predictor_new(vlp_predictor **out, const vlp_predictor_options *o
 
 void vlp_predictor_free(vlp_predictor *predictor) {
     if (!predictor) return;
+    const vlp_model *model = predictor->options.model;
     vlp_scorer_free(predictor->scorer);
-    vlp_selection_free(predictor->selection);
-    void *parts[] = {predictor->excluded,        predictor->host[0],       predictor->host[1],
-                     predictor->pair_horizontal, predictor->pair_vertical, predictor->pair_entities,
-                     predictor->variants,        predictor->variant_heads, predictor->variant_answers,
-                     predictor->variant_counts};
+    model->backend->selection_free(model->compute, predictor->selection);
+    void *parts[] = {predictor->excluded,        predictor->pair_horizontal, predictor->pair_vertical,
+                     predictor->pair_entities,   predictor->variants,        predictor->variant_heads,
+                     predictor->variant_answers, predictor->variant_counts};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) vlp_free(parts[i]);
     vlp_free(predictor);
 }
@@ -89,34 +80,43 @@ int32_t vlp_predictor_batch(const vlp_predictor *predictor) {
 
 /* ---- The best answers ---------------------------------------------------------------------------- */
 
-/* Puts a score array where the host can read it. */
-static vlp_status host_view(const float **scores, const vlp_predictor *predictor, int which,
-                            int64_t cells) {
-    if (!*scores || on_host(predictor)) return VLP_OK;
-    const vlp_model *model = predictor->options.model;
-    const float *there = *scores;
-    *scores = predictor->host[which];
-    return model->backend->download(model->compute, predictor->host[which], there,
-                                    (size_t)cells * sizeof *there);
+static vlp_status fail_not_a_number(void) {
+    return vlp_fail(VLP_ERROR_FORMAT,
+                    "a score is not a number; the run is damaged or training diverged");
 }
 
 static vlp_status set_selection(vlp_predictor *predictor, int32_t wanted) {
     if (predictor->selection && predictor->wanted == wanted) return VLP_OK;
-    vlp_selection_free(predictor->selection);
+    const vlp_model *model = predictor->options.model;
+    model->backend->selection_free(model->compute, predictor->selection);
     predictor->selection = NULL;
-    VLP_TRY(vlp_selection_new(&predictor->selection, predictor->batch, wanted, predictor->tile,
-                              predictor->options.threads));
+    VLP_TRY(model->backend->selection_new(model->compute, &predictor->selection, predictor->batch,
+                                          wanted, predictor->tile));
     predictor->wanted = wanted;
     return VLP_OK;
+}
+
+/* Passes all entities by the selection. */
+static vlp_status select_best(vlp_predictor *predictor, int64_t count, const vlp_observer *observer) {
+    const vlp_model *model = predictor->options.model;
+    const float *norms = vlp_scorer_inverse_norms(predictor->scorer);
+    for (int32_t first = 0, columns; first < model->entities; first += columns) {
+        columns = model->entities - first < predictor->tile ? model->entities - first : predictor->tile;
+        const float *horizontal, *vertical;
+        VLP_TRY(vlp_scorer_columns(&horizontal, &vertical, predictor->scorer, count, first, columns));
+        VLP_TRY(model->backend->selection_offer(model->compute, predictor->selection, horizontal,
+                                                vertical, norms, predictor->options.mixture, first,
+                                                columns));
+        if (vlp_stopped(observer)) return vlp_fail_stopped();
+    }
+    return model->backend->selection_finish(model->compute, &predictor->best, predictor->selection);
 }
 
 vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
                              int32_t wanted, const vlp_filter *excluded, const vlp_observer *observer) {
     assert(count <= predictor->batch);
-    const vlp_predictor_options *options = &predictor->options;
-    int32_t entities = options->model->entities;
-    VLP_TRY(set_selection(predictor, wanted < entities ? wanted : entities));
-    VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries, count, NULL));
+    const vlp_model *model = predictor->options.model;
+    VLP_TRY(set_selection(predictor, wanted < model->entities ? wanted : model->entities));
     for (int64_t i = 0; i < count; i++) {
         vlp_excluded *known = &predictor->excluded[i];
         *known = (vlp_excluded){NULL, 0};
@@ -124,23 +124,16 @@ vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries,
             known->items =
                 vlp_filter_answers(excluded, queries[i].entity, queries[i].relation, &known->count);
     }
-    vlp_selection_start(predictor->selection, predictor->excluded, (int32_t)count);
-    for (int32_t first = 0; first < entities; first += predictor->tile) {
-        int32_t columns = entities - first < predictor->tile ? entities - first : predictor->tile;
-        const float *horizontal, *vertical;
-        VLP_TRY(vlp_scorer_columns(&horizontal, &vertical, predictor->scorer, count, first, columns));
-        VLP_TRY(host_view(&horizontal, predictor, 0, count * columns));
-        VLP_TRY(host_view(&vertical, predictor, 1, count * columns));
-        VLP_TRY(vlp_selection_offer(predictor->selection, horizontal, vertical,
-                                    vlp_scorer_inverse_norms(predictor->scorer), options->mixture, first,
-                                    columns));
-        if (vlp_stopped(observer)) return vlp_fail_stopped();
-    }
-    return VLP_OK;
+    VLP_TRY(model->backend->selection_start(model->compute, predictor->selection, predictor->excluded,
+                                            (int32_t)count));
+    VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries, count, NULL));
+    vlp_status status = select_best(predictor, count, observer);
+    return status == VLP_ERROR_FORMAT ? fail_not_a_number() : status;
 }
 
-const vlp_top *vlp_predictor_answers(vlp_predictor *predictor, int64_t index, int32_t *count) {
-    return vlp_selection_finish(predictor->selection, (int32_t)index, count);
+const vlp_top *vlp_predictor_answers(const vlp_predictor *predictor, int64_t index, int32_t *count) {
+    *count = predictor->best.counts[index];
+    return predictor->best.items + index * predictor->best.stride;
 }
 
 const vlp_references *vlp_predictor_references(const vlp_predictor *predictor) {
@@ -171,9 +164,7 @@ vlp_status vlp_predictor_score(vlp_top *out, vlp_predictor *predictor, const vlp
     vlp_mixture mixture = predictor->options.mixture;
     for (int64_t i = 0; i < count; i++) {
         float score = mixture.vertical * vertical[i] + mixture.horizontal * horizontal[i];
-        if (score != score)
-            return vlp_fail(VLP_ERROR_FORMAT,
-                            "a score is not a number; the run is damaged or training diverged");
+        if (score != score) return fail_not_a_number();
         out[i] = (vlp_top){score, horizontal[i], vertical[i], entities[i]};
     }
     return VLP_OK;

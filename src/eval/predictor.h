@@ -4,7 +4,6 @@
 #define VLP_EVAL_PREDICTOR_H
 
 #include "eval/scorer.h"
-#include "eval/topk.h"
 
 typedef struct vlp_predictor_options {
     const vlp_model *model;
@@ -23,8 +22,8 @@ int32_t vlp_predictor_batch(const vlp_predictor *predictor);
 /* The best `wanted` answers of each query, those that `excluded` (NULL: none) knows left out. */
 vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
                              int32_t wanted, const vlp_filter *excluded, const vlp_observer *observer);
-/* Of query `index` of the last vlp_predictor_top, best first; to be called once. */
-const vlp_top *vlp_predictor_answers(vlp_predictor *predictor, int64_t index, int32_t *count);
+/* Of query `index` of the last vlp_predictor_top, best first. */
+const vlp_top *vlp_predictor_answers(const vlp_predictor *predictor, int64_t index, int32_t *count);
 
 /* out[i]: the scores of queries[i] with entities[i]. */
 vlp_status vlp_predictor_score(vlp_top *out, vlp_predictor *predictor, const vlp_query *queries,

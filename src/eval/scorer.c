@@ -5,16 +5,21 @@
 
 #include "graph/reference.h"
 
+/* Ids of queries one behind the other in a block, which crosses over at once: heads, relations, counts
+ * of references (count each), and the references' heads and answers (count, N). */
+typedef struct question_ids {
+    int32_t *heads, *relations, *reference_counts, *reference_heads, *reference_answers;
+} question_ids;
+
 struct vlp_scorer {
     const vlp_model *model;
     const vlp_graph *graph;
     vlp_reference_options references;
     int32_t batch, columns;
-    vlp_references *found;      /* of the last queries; NULL where none were looked for */
-    int32_t *heads, *relations; /* host, and on the backend */
-    int32_t *d_heads, *d_relations;
-    int32_t *reference_heads, *reference_answers, *reference_counts;
-    int32_t *d_reference_heads, *d_reference_answers, *d_reference_counts;
+    vlp_reference_finder *finder; /* made when it is first asked */
+    vlp_references *found;        /* of the last queries; NULL where none were looked for */
+    int32_t *block, *d_block;     /* (batch, 3 + 2 N) on the host, and on the backend */
+    question_ids ids, there;      /* where in them */
     float *rows, *q, *inverse_norms;
     float *host_inverse_norms;    /* (entities) */
     float *horizontal, *vertical; /* (batch, columns) */
@@ -29,19 +34,21 @@ static void *device(const vlp_scorer *scorer, int64_t count, size_t size) {
     return scorer->model->backend->allocate(scorer->model->compute, (size_t)count * size);
 }
 
+static question_ids divide(const vlp_scorer *scorer, int32_t *block, int64_t count) {
+    int32_t *references = block + 3 * count;
+    return (question_ids){block, block + count, block + 2 * count, references,
+                          references + count * scorer->references.count};
+}
+
+static size_t block_bytes(const vlp_scorer *scorer, int64_t count) {
+    return (size_t)(count * (3 + 2 * (int64_t)scorer->references.count)) * sizeof(int32_t);
+}
+
 static vlp_status allocate(vlp_scorer *scorer) {
     const vlp_model *model = scorer->model;
-    int64_t b = scorer->batch, most = scorer->references.count, entities = model->entities;
-    scorer->heads = vlp_alloc((size_t)b, sizeof(int32_t));
-    scorer->relations = vlp_alloc((size_t)b, sizeof(int32_t));
-    scorer->reference_heads = vlp_alloc_zero((size_t)(b * most), sizeof(int32_t));
-    scorer->reference_answers = vlp_alloc_zero((size_t)(b * most), sizeof(int32_t));
-    scorer->reference_counts = vlp_alloc_zero((size_t)b, sizeof(int32_t));
-    scorer->d_heads = device(scorer, b, sizeof(int32_t));
-    scorer->d_relations = device(scorer, b, sizeof(int32_t));
-    scorer->d_reference_heads = device(scorer, b * most, sizeof(int32_t));
-    scorer->d_reference_answers = device(scorer, b * most, sizeof(int32_t));
-    scorer->d_reference_counts = device(scorer, b, sizeof(int32_t));
+    int64_t b = scorer->batch, entities = model->entities;
+    scorer->block = vlp_alloc_zero(block_bytes(scorer, b), 1);
+    scorer->d_block = model->backend->allocate(model->compute, block_bytes(scorer, b));
     scorer->rows = device(scorer, b * model->form.entity_width, sizeof(float));
     scorer->q = device(scorer, b * model->form.query_width, sizeof(float));
     scorer->inverse_norms = device(scorer, entities, sizeof(float));
@@ -49,11 +56,8 @@ static vlp_status allocate(vlp_scorer *scorer) {
     int64_t cells = b * scorer->columns;
     scorer->horizontal = device(scorer, cells, sizeof(float));
     scorer->vertical = device(scorer, model->vertical ? cells : 1, sizeof(float));
-    if (!scorer->heads || !scorer->relations || !scorer->reference_heads || !scorer->reference_answers ||
-        !scorer->reference_counts || !scorer->d_heads || !scorer->d_relations ||
-        !scorer->d_reference_heads || !scorer->d_reference_answers || !scorer->d_reference_counts ||
-        !scorer->rows || !scorer->q || !scorer->inverse_norms || !scorer->host_inverse_norms ||
-        !scorer->horizontal || !scorer->vertical)
+    if (!scorer->block || !scorer->d_block || !scorer->rows || !scorer->q || !scorer->inverse_norms ||
+        !scorer->host_inverse_norms || !scorer->horizontal || !scorer->vertical)
         return vlp_fail_memory("scores");
     if (!model->vertical) return VLP_OK;
     model->backend->inverse_norms(model->compute, scorer->inverse_norms,
@@ -101,29 +105,15 @@ vlp_status vlp_scorer_new(vlp_scorer **out, const vlp_model *model, const vlp_da
 void vlp_scorer_free(vlp_scorer *scorer) {
     if (!scorer) return;
     const vlp_model *model = scorer->model;
-    void *host[] = {scorer->heads,
-                    scorer->relations,
-                    scorer->reference_heads,
-                    scorer->reference_answers,
-                    scorer->reference_counts,
-                    scorer->host_inverse_norms};
-    void *there[] = {scorer->d_heads,
-                     scorer->d_relations,
-                     scorer->d_reference_heads,
-                     scorer->d_reference_answers,
-                     scorer->d_reference_counts,
-                     scorer->rows,
-                     scorer->q,
-                     scorer->inverse_norms,
-                     scorer->horizontal,
-                     scorer->vertical,
-                     scorer->d_pairs,
-                     scorer->pair_scores};
-    for (size_t i = 0; i < sizeof host / sizeof *host; i++) vlp_free(host[i]);
+    void *there[] = {scorer->d_block,    scorer->rows,     scorer->q,       scorer->inverse_norms,
+                     scorer->horizontal, scorer->vertical, scorer->d_pairs, scorer->pair_scores};
+    vlp_free(scorer->block);
+    vlp_free(scorer->host_inverse_norms);
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         if (there[i]) model->backend->release(model->compute, there[i]);
     vlp_head_work_free(&scorer->head, model);
     vlp_references_free(scorer->found);
+    vlp_reference_finder_free(scorer->finder);
     vlp_free(scorer);
 }
 
@@ -132,72 +122,70 @@ void vlp_scorer_free(vlp_scorer *scorer) {
 /* Finds the references of the queries. */
 static vlp_status find_references(vlp_scorer *scorer, const vlp_query *queries, int64_t count) {
     int32_t most = scorer->references.count;
-    if (most > 0)
-        VLP_TRY(
-            vlp_graph_references(&scorer->found, scorer->graph, queries, count, &scorer->references));
+    if (most > 0 && !scorer->finder)
+        VLP_TRY(vlp_reference_finder_new(&scorer->finder, scorer->graph, &scorer->references));
+    if (most > 0) VLP_TRY(vlp_reference_finder_find(&scorer->found, scorer->finder, queries, count));
     for (int64_t i = 0; i < count; i++) {
         int32_t size = 0;
         const vlp_reference *list = scorer->found ? vlp_references_get(scorer->found, i, &size) : NULL;
-        scorer->reference_counts[i] = size;
+        scorer->ids.reference_counts[i] = size;
         for (int32_t j = 0; j < size; j++) {
             vlp_triple edge = scorer->graph->triples[list[j].edge];
             bool forward = queries[i].relation < scorer->graph->relations;
-            scorer->reference_heads[i * most + j] = forward ? edge.head : edge.tail;
-            scorer->reference_answers[i * most + j] = forward ? edge.tail : edge.head;
+            scorer->ids.reference_heads[i * most + j] = forward ? edge.head : edge.tail;
+            scorer->ids.reference_answers[i * most + j] = forward ? edge.tail : edge.head;
         }
     }
     return VLP_OK;
 }
 
 static void copy_references(vlp_scorer *scorer, const vlp_reference_batch *given, int64_t count) {
-    size_t ids = (size_t)(count * scorer->references.count) * sizeof(int32_t);
-    if (ids > 0) {
-        memcpy(scorer->reference_heads, given->heads, ids);
-        memcpy(scorer->reference_answers, given->answers, ids);
+    size_t bytes = (size_t)(count * scorer->references.count) * sizeof(int32_t);
+    if (bytes > 0) {
+        memcpy(scorer->ids.reference_heads, given->heads, bytes);
+        memcpy(scorer->ids.reference_answers, given->answers, bytes);
     }
-    memcpy(scorer->reference_counts, given->counts, (size_t)count * sizeof(int32_t));
+    memcpy(scorer->ids.reference_counts, given->counts, (size_t)count * sizeof(int32_t));
 }
 
-static vlp_status upload_references(vlp_scorer *scorer, int64_t count) {
+vlp_status vlp_scorer_look(vlp_scorer *scorer, const vlp_query *queries, int64_t count,
+                           const vlp_reference_batch *given) {
+    assert(count <= scorer->batch);
+    vlp_references_free(scorer->found);
+    scorer->found = NULL;
+    scorer->ids = divide(scorer, scorer->block, count);
+    for (int64_t i = 0; i < count; i++) {
+        scorer->ids.heads[i] = queries[i].entity;
+        scorer->ids.relations[i] = queries[i].relation;
+    }
+    if (!scorer->model->vertical) return VLP_OK;
+    if (!given) return find_references(scorer, queries, count);
+    copy_references(scorer, given, count);
+    return VLP_OK;
+}
+
+vlp_status vlp_scorer_make(vlp_scorer *scorer, int64_t count) {
     const vlp_model *model = scorer->model;
     const vlp_backend *backend = model->backend;
-    size_t ids = (size_t)(count * scorer->references.count) * sizeof(int32_t);
-    VLP_TRY(backend->upload(model->compute, scorer->d_reference_heads, scorer->reference_heads, ids));
-    VLP_TRY(
-        backend->upload(model->compute, scorer->d_reference_answers, scorer->reference_answers, ids));
-    return backend->upload(model->compute, scorer->d_reference_counts, scorer->reference_counts,
-                           (size_t)count * sizeof(int32_t));
+    const question_ids *there = &scorer->there;
+    scorer->there = divide(scorer, scorer->d_block, count);
+    VLP_TRY(backend->upload(model->compute, scorer->d_block, scorer->block, block_bytes(scorer, count)));
+    backend->gather(model->compute, scorer->rows, model->tables[VLP_TABLE_ENTITIES].value, there->heads,
+                    count, model->form.entity_width);
+    backend->query(model->compute, &model->form, scorer->q, scorer->rows, there->relations,
+                   model->tables[VLP_TABLE_RELATIONS].value, count, false);
+    if (!model->vertical) return VLP_OK;
+    vlp_reference_batch references = {there->reference_heads, there->reference_answers,
+                                      there->reference_counts, scorer->references.count};
+    vlp_head_forward(model, &scorer->head, scorer->rows, there->relations, scorer->q, &references,
+                     count);
+    return VLP_OK;
 }
 
 vlp_status vlp_scorer_prepare(vlp_scorer *scorer, const vlp_query *queries, int64_t count,
                               const vlp_reference_batch *given) {
-    assert(count <= scorer->batch);
-    const vlp_model *model = scorer->model;
-    const vlp_backend *backend = model->backend;
-    vlp_references_free(scorer->found);
-    scorer->found = NULL;
-    for (int64_t i = 0; i < count; i++) {
-        scorer->heads[i] = queries[i].entity;
-        scorer->relations[i] = queries[i].relation;
-    }
-    size_t bytes = (size_t)count * sizeof(int32_t);
-    VLP_TRY(backend->upload(model->compute, scorer->d_heads, scorer->heads, bytes));
-    VLP_TRY(backend->upload(model->compute, scorer->d_relations, scorer->relations, bytes));
-    backend->gather(model->compute, scorer->rows, model->tables[VLP_TABLE_ENTITIES].value,
-                    scorer->d_heads, count, model->form.entity_width);
-    backend->query(model->compute, &model->form, scorer->q, scorer->rows, scorer->d_relations,
-                   model->tables[VLP_TABLE_RELATIONS].value, count, false);
-    if (!model->vertical) return VLP_OK;
-    if (given)
-        copy_references(scorer, given, count);
-    else
-        VLP_TRY(find_references(scorer, queries, count));
-    VLP_TRY(upload_references(scorer, count));
-    vlp_reference_batch references = {scorer->d_reference_heads, scorer->d_reference_answers,
-                                      scorer->d_reference_counts, scorer->references.count};
-    vlp_head_forward(model, &scorer->head, scorer->rows, scorer->d_relations, scorer->q, &references,
-                     count);
-    return VLP_OK;
+    VLP_TRY(vlp_scorer_look(scorer, queries, count, given));
+    return vlp_scorer_make(scorer, count);
 }
 
 const vlp_references *vlp_scorer_found(const vlp_scorer *scorer) {
@@ -205,28 +193,51 @@ const vlp_references *vlp_scorer_found(const vlp_scorer *scorer) {
 }
 
 const float *vlp_scorer_inverse_norms(const vlp_scorer *scorer) {
-    return scorer->host_inverse_norms;
+    return scorer->inverse_norms;
 }
 
 /* ---- Scores -------------------------------------------------------------------------------------- */
+
+/* f_c of the prepared queries with some entities, as far as a product makes it; NULL without a head. */
+static const float *make_vertical(vlp_scorer *scorer, int64_t count, int32_t first, int32_t columns) {
+    const vlp_model *model = scorer->model;
+    if (!model->vertical) return NULL;
+    int32_t e = model->form.entity_width;
+    const float *rows = model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * e;
+    model->backend->product(model->compute, false, true, count, columns, e, 1, scorer->head.output, e,
+                            rows, e, 0, scorer->vertical, columns);
+    return scorer->vertical;
+}
 
 vlp_status vlp_scorer_columns(const float **horizontal, const float **vertical, vlp_scorer *scorer,
                               int64_t count, int32_t first, int32_t columns) {
     assert(columns <= scorer->columns);
     const vlp_model *model = scorer->model;
-    const vlp_backend *backend = model->backend;
-    int32_t e = model->form.entity_width;
-    const float *rows = model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * e;
-    VLP_TRY(backend->all_scores(model->compute, &model->form, scorer->horizontal, scorer->q,
-                                scorer->d_relations, model->tables[VLP_TABLE_RELATIONS].value, rows,
-                                columns, count));
+    const float *rows =
+        model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * model->form.entity_width;
+    VLP_TRY(model->backend->all_scores(model->compute, &model->form, scorer->horizontal, scorer->q,
+                                       scorer->there.relations, model->tables[VLP_TABLE_RELATIONS].value,
+                                       rows, columns, count));
     *horizontal = scorer->horizontal;
-    *vertical = NULL;
-    if (!model->vertical) return VLP_OK;
-    backend->product(model->compute, false, true, count, columns, e, 1, scorer->head.output, e, rows, e,
-                     0, scorer->vertical, columns);
-    *vertical = scorer->vertical;
+    *vertical = make_vertical(scorer, count, first, columns);
     return VLP_OK;
+}
+
+void vlp_scorer_ranked(vlp_ranked *out, vlp_scorer *scorer, int64_t count) {
+    const vlp_model *model = scorer->model;
+    assert(scorer->columns == model->entities);
+    *out = (vlp_ranked){.count = count,
+                        .entities = model->entities,
+                        .form = &model->form,
+                        .q = scorer->q,
+                        .relations = scorer->there.relations,
+                        .relation_table = model->tables[VLP_TABLE_RELATIONS].value,
+                        .entity_table = model->tables[VLP_TABLE_ENTITIES].value,
+                        .horizontal = scorer->horizontal,
+                        .vertical = make_vertical(scorer, count, 0, model->entities)};
+    if (out->vertical)
+        model->backend->scale_columns(model->compute, scorer->vertical, scorer->inverse_norms, count,
+                                      model->entities);
 }
 
 vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_scorer *scorer,
@@ -258,10 +269,10 @@ static vlp_status reserve_pairs(vlp_scorer *scorer, int64_t pairs) {
 static vlp_status score_pairs(float *out, const vlp_scorer *scorer, const vlp_form *form,
                               const float *queries, const vlp_pairs *pairs) {
     const vlp_model *model = scorer->model;
-    VLP_TRY(model->backend->pair_scores(model->compute, form, scorer->pair_scores, queries,
-                                        scorer->d_relations, model->tables[VLP_TABLE_RELATIONS].value,
-                                        model->tables[VLP_TABLE_ENTITIES].value, model->entities,
-                                        pairs));
+    VLP_TRY(
+        model->backend->pair_scores(model->compute, form, scorer->pair_scores, queries,
+                                    scorer->there.relations, model->tables[VLP_TABLE_RELATIONS].value,
+                                    model->tables[VLP_TABLE_ENTITIES].value, model->entities, pairs));
     return model->backend->download(model->compute, out, scorer->pair_scores,
                                     (size_t)pairs->batch * (size_t)pairs->width * sizeof *out);
 }

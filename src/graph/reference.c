@@ -104,16 +104,16 @@ static bool offer(selection *chosen, candidate item) {
 /* ---- One query ----------------------------------------------------------------------------------- */
 
 /* What a thread needs to answer queries. */
-typedef struct finder {
+typedef struct seeker {
     const vlp_graph *graph;
     const relation_index *index;
     const vlp_reference_options *options;
     vlp_walk walk;
     candidate *candidates; /* (options->count) */
-} finder;
+} seeker;
 
 /* Offers the edges of a node, which come in the order of the file, at most `cap` of them. */
-static void offer_group(const finder *find, selection *chosen, const vlp_query *query, int64_t first,
+static void offer_group(const seeker *find, selection *chosen, const vlp_query *query, int64_t first,
                         int64_t count, uint64_t mass, int32_t cap) {
     int32_t taken = 0;
     for (int64_t slot = first; slot < first + count && taken < cap; slot++) {
@@ -126,7 +126,7 @@ static void offer_group(const finder *find, selection *chosen, const vlp_query *
 }
 
 /* Offers what the nodes of a list have of the query's relation, where they are at `level`. */
-static int64_t offer_nodes(const finder *find, selection *chosen, const vlp_query *query, int32_t level,
+static int64_t offer_nodes(const seeker *find, selection *chosen, const vlp_query *query, int32_t level,
                            int32_t cap, const int32_t *nodes, int32_t count) {
     int64_t groups = 0;
     for (int32_t i = 0; i < count; i++) {
@@ -141,7 +141,7 @@ static int64_t offer_nodes(const finder *find, selection *chosen, const vlp_quer
 }
 
 /* The same, by going through the nodes of the relation. */
-static int64_t offer_relation(const finder *find, selection *chosen, const vlp_query *query,
+static int64_t offer_relation(const seeker *find, selection *chosen, const vlp_query *query,
                               int32_t level, int32_t cap) {
     int64_t groups = 0;
     for (int64_t i = find->index->offset[query->relation]; i < find->index->offset[query->relation + 1];
@@ -156,7 +156,7 @@ static int64_t offer_relation(const finder *find, selection *chosen, const vlp_q
 }
 
 /* Offers all of a level; returns how many nodes had edges of the relation. */
-static int64_t offer_level(const finder *find, selection *chosen, const vlp_query *query,
+static int64_t offer_level(const seeker *find, selection *chosen, const vlp_query *query,
                            int32_t level) {
     int32_t cap = level > 0 && find->options->per_head > 0 ? find->options->per_head : INT32_MAX;
     int32_t count;
@@ -173,7 +173,7 @@ static int64_t offer_level(const finder *find, selection *chosen, const vlp_quer
 }
 
 /* The references of one query; returns how many. */
-static int32_t find_one(finder *find, const vlp_query *query, vlp_reference *out) {
+static int32_t find_one(seeker *find, const vlp_query *query, vlp_reference *out) {
     int64_t groups_left =
         find->index->offset[query->relation + 1] - find->index->offset[query->relation];
     if (groups_left == 0) return 0;
@@ -223,7 +223,7 @@ static int walk_kind(const vlp_graph *graph, const vlp_query *query) {
     return touches && edge.head != edge.tail ? 1 : 2;
 }
 
-static void find_entity(const job *work, finder *find, int32_t entity) {
+static void find_entity(const job *work, seeker *find, int32_t entity) {
     const int64_t *row = work->queries ? work->row : work->graph->offset;
     for (int kind = 0; kind < 3; kind++)
         for (int64_t place = row[entity]; place < row[entity + 1]; place++) {
@@ -235,7 +235,7 @@ static void find_entity(const job *work, finder *find, int32_t entity) {
         }
 }
 
-static vlp_status run(const job *work, finder *finders, int threads, const vlp_observer *observer) {
+static vlp_status run(const job *work, seeker *seekers, int threads, const vlp_observer *observer) {
     bool stopped = vlp_stopped(observer);
     int64_t done = 0, total = work->out->queries;
     const int64_t *row = work->queries ? work->row : work->graph->offset;
@@ -246,7 +246,7 @@ static vlp_status run(const job *work, finder *finders, int threads, const vlp_o
         stop = stopped;
         if (stop || row[entity + 1] == row[entity]) continue;
         int thread = omp_get_thread_num();
-        find_entity(work, &finders[thread], entity);
+        find_entity(work, &seekers[thread], entity);
         int64_t now;
 #pragma omp atomic capture
         now = done += row[entity + 1] - row[entity];
@@ -263,8 +263,7 @@ static vlp_status run(const job *work, finder *finders, int threads, const vlp_o
     return VLP_OK;
 }
 
-static vlp_status check(const vlp_graph *graph, const vlp_query *queries, int64_t count,
-                        const vlp_reference_options *options) {
+static vlp_status check_options(const vlp_reference_options *options) {
     if (options->count < 1 || options->count > 1024)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d references asked for; it is 1 to 1024", options->count);
     if (options->max_distance < 0 || options->max_distance > VLP_WALK_LEVELS)
@@ -273,6 +272,10 @@ static vlp_status check(const vlp_graph *graph, const vlp_query *queries, int64_
     if (options->per_head < 0)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d references a head; it is 0 (no limit) or more",
                         options->per_head);
+    return VLP_OK;
+}
+
+static vlp_status check_queries(const vlp_graph *graph, const vlp_query *queries, int64_t count) {
     if (queries && count < 0) return vlp_fail(VLP_ERROR_ARGUMENT, "%lld queries", (long long)count);
     for (int64_t i = 0; queries && i < count; i++) {
         vlp_query query = queries[i];
@@ -309,64 +312,83 @@ static vlp_status sort_queries(vlp_keyed **order, int64_t **row, const vlp_graph
     return VLP_OK;
 }
 
-static void finders_free(finder *finders, int count) {
-    for (int i = 0; finders && i < count; i++) {
-        vlp_walk_free(&finders[i].walk);
-        vlp_free(finders[i].candidates);
-    }
-    vlp_free(finders);
+/* ---- The finder ---------------------------------------------------------------------------------- */
+
+struct vlp_reference_finder {
+    const vlp_graph *graph;
+    vlp_reference_options options;
+    relation_index index;
+    int threads;
+    seeker *seekers; /* (threads) */
+};
+
+static vlp_status seeker_new(seeker *one, const vlp_reference_finder *finder) {
+    *one = (seeker){.graph = finder->graph, .index = &finder->index, .options = &finder->options};
+    one->candidates = vlp_alloc((size_t)finder->options.count, sizeof(candidate));
+    if (!one->candidates) return vlp_fail_memory("the search for references");
+    return vlp_walk_new(&one->walk, finder->graph);
 }
 
-static vlp_status finders_new(finder **out, int count, const vlp_graph *graph,
-                              const relation_index *index, const vlp_reference_options *options) {
+vlp_status vlp_reference_finder_new(vlp_reference_finder **out, const vlp_graph *graph,
+                                    const vlp_reference_options *options) {
     *out = NULL;
-    finder *finders = vlp_alloc_zero((size_t)count, sizeof *finders);
-    if (!finders) return vlp_fail_memory("the search for references");
-    for (int i = 0; i < count; i++) {
-        finders[i] = (finder){.graph = graph, .index = index, .options = options};
-        finders[i].candidates = vlp_alloc((size_t)options->count, sizeof(candidate));
-        vlp_status status = vlp_walk_new(&finders[i].walk, graph);
-        if (status == VLP_OK && !finders[i].candidates)
-            status = vlp_fail_memory("the search for references");
-        if (status != VLP_OK) {
-            finders_free(finders, count);
-            return status;
-        }
+    VLP_TRY(check_options(options));
+    vlp_status status = VLP_OK;
+    vlp_reference_finder *finder = vlp_alloc_zero(1, sizeof *finder);
+    if (!finder) return vlp_fail_memory("the search for references");
+    finder->graph = graph;
+    finder->options = *options;
+    finder->threads = vlp_thread_count(options->threads);
+    finder->seekers = vlp_alloc_zero((size_t)finder->threads, sizeof *finder->seekers);
+    if (!finder->seekers) {
+        status = vlp_fail_memory("the search for references");
+        goto out;
     }
-    *out = finders;
+    VLP_CHECK(index_new(&finder->index, graph));
+    for (int i = 0; i < finder->threads; i++) VLP_CHECK(seeker_new(&finder->seekers[i], finder));
+out:
+    if (status != VLP_OK) {
+        vlp_reference_finder_free(finder);
+        return status;
+    }
+    *out = finder;
     return VLP_OK;
 }
 
-vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
-                                int64_t count, const vlp_reference_options *given) {
+void vlp_reference_finder_free(vlp_reference_finder *finder) {
+    if (!finder) return;
+    for (int i = 0; finder->seekers && i < finder->threads; i++) {
+        vlp_walk_free(&finder->seekers[i].walk);
+        vlp_free(finder->seekers[i].candidates);
+    }
+    vlp_free(finder->seekers);
+    index_free(&finder->index);
+    vlp_free(finder);
+}
+
+vlp_status vlp_reference_finder_find(vlp_references **out, vlp_reference_finder *finder,
+                                     const vlp_query *queries, int64_t count) {
     *out = NULL;
-    vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
-    if (given) options = *given;
-    VLP_TRY(check(graph, queries, count, &options));
+    const vlp_graph *graph = finder->graph;
+    VLP_TRY(check_queries(graph, queries, count));
     vlp_status status = VLP_OK;
-    int threads = vlp_thread_count(options.threads);
-    relation_index index = {0};
-    finder *finders = NULL;
     vlp_keyed *order = NULL;
     int64_t *row = NULL;
     vlp_references *references = vlp_alloc_zero(1, sizeof *references);
     if (!references) return vlp_fail_memory("references");
     references->queries = queries ? count : 2 * graph->edges;
-    references->most = options.count;
+    references->most = finder->options.count;
     references->items =
-        vlp_alloc((size_t)references->queries, (size_t)options.count * sizeof(vlp_reference));
+        vlp_alloc((size_t)references->queries, (size_t)references->most * sizeof(vlp_reference));
     references->counts = vlp_alloc((size_t)references->queries, sizeof *references->counts);
     if (!references->items || !references->counts) {
         status = vlp_fail_memory("references");
         goto out;
     }
-    VLP_CHECK(index_new(&index, graph));
-    VLP_CHECK(finders_new(&finders, threads, graph, &index, &options));
     if (queries) VLP_CHECK(sort_queries(&order, &row, graph, queries, count));
-    VLP_CHECK(run(&(job){graph, queries, order, row, references}, finders, threads, options.observer));
+    VLP_CHECK(run(&(job){graph, queries, order, row, references}, finder->seekers, finder->threads,
+                  finder->options.observer));
 out:
-    finders_free(finders, threads);
-    index_free(&index);
     vlp_free(order);
     vlp_free(row);
     if (status != VLP_OK) {
@@ -375,6 +397,18 @@ out:
     }
     *out = references;
     return VLP_OK;
+}
+
+vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
+                                int64_t count, const vlp_reference_options *given) {
+    *out = NULL;
+    vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
+    if (given) options = *given;
+    vlp_reference_finder *finder = NULL;
+    VLP_TRY(vlp_reference_finder_new(&finder, graph, &options));
+    vlp_status status = vlp_reference_finder_find(out, finder, queries, count);
+    vlp_reference_finder_free(finder);
+    return status;
 }
 
 const vlp_reference *vlp_references_get(const vlp_references *references, int64_t query,

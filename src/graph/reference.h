@@ -9,6 +9,14 @@
  * by its degree, and every slot carries that share to the next level. */
 #define VLP_WALK_UNIT UINT64_C(3504963035833459200)
 
+/* What the search needs besides the queries: for those who ask again and again. */
+typedef struct vlp_reference_finder vlp_reference_finder;
+vlp_status vlp_reference_finder_new(vlp_reference_finder **out, const vlp_graph *graph,
+                                    const vlp_reference_options *options);
+void vlp_reference_finder_free(vlp_reference_finder *finder);
+vlp_status vlp_reference_finder_find(vlp_references **out, vlp_reference_finder *finder,
+                                     const vlp_query *queries, int64_t count);
+
 /* As vlp_references_find, on a graph. */
 vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
                                 int64_t count, const vlp_reference_options *options);

@@ -83,6 +83,10 @@ static void expect_close(both *b, const char *what, floats values, int64_t count
     fail();
 }
 
+static void must(vlp_status status) {
+    if (status != VLP_OK) fail_msg("%s", vlp_error_message());
+}
+
 /* ---- Pairs --------------------------------------------------------------------------------------- */
 
 typedef struct pair_shape {
@@ -261,6 +265,115 @@ static void test_scatter(void **state) {
     both_close(&b);
 }
 
+/* ---- Ranks and the best answers ------------------------------------------------------------------ */
+
+/* Distances that are counted where they are made, at the shapes of an evaluation: the same counts as of
+ * those that are written. */
+static void check_ranks(both *b, const vlp_model_options *model, int32_t count, int32_t entities) {
+    enum { MIXTURES = 27, KNOWN = 50 };
+    vlp_form form;
+    vlp_model_form(&form, model);
+    int64_t cells = (int64_t)count * entities, results = (int64_t)count * MIXTURES;
+    vlp_mixture mixtures[MIXTURES] = {{1, 0}, {0, 1}};
+    for (int m = 2; m < MIXTURES; m++) mixtures[m] = (vlp_mixture){1, (float)m * 0.01f};
+    int64_t *offsets = calloc((size_t)count + 1, sizeof *offsets);
+    int32_t *known = lab_ids(&b->gpu, (int64_t)count * KNOWN, 0, entities / KNOWN - 1);
+    for (int32_t i = 0; i < count; i++) offsets[i + 1] = offsets[i] + KNOWN;
+    for (int32_t i = 0; i < count * KNOWN; i++) known[i] += i % KNOWN * (entities / KNOWN);
+    lab *bench = &b->gpu;
+    vlp_ranked ranked = {
+        .count = count,
+        .entities = entities,
+        .form = &form,
+        .q = lab_put(bench, lab_random(bench, (int64_t)count * form.query_width, 1),
+                     (int64_t)count * form.query_width),
+        .entity_table = lab_put(bench, lab_random(bench, (int64_t)entities * form.entity_width, 1),
+                                (int64_t)entities * form.entity_width),
+        .horizontal = lab_put(bench, lab_zeros(bench, cells), cells),
+        .vertical = lab_put(bench, lab_random(bench, cells, 1), cells),
+        .answers = lab_put_ids(bench, lab_ids(bench, count, 0, entities - 1), count),
+        .filter_offset = lab_put_bytes(bench, offsets, ((size_t)count + 1) * sizeof *offsets),
+        .filtered = lab_put_ids(bench, known, (int64_t)count * KNOWN),
+        .filtered_count = (int64_t)count * KNOWN,
+        .mixtures = mixtures,
+        .mixture_count = MIXTURES};
+    int32_t *counts[2];
+    for (int i = 0; i < 2; i++) {
+        ranked.keep = i == 1;
+        counts[i] = lab_ids(bench, 2 * results + 1, 7, 7);
+        int32_t *on = lab_put_ids(bench, counts[i], 2 * results + 1);
+        must(gpu->rank(bench->compute, on, on + results, on + 2 * results, &ranked));
+        lab_get_bytes(bench, counts[i], on, (size_t)(2 * results + 1) * sizeof *on);
+        assert_int_equal(counts[i][2 * results], 0);
+    }
+    assert_memory_equal(counts[0], counts[1], (size_t)(2 * results) * sizeof(int32_t));
+    free(offsets);
+}
+
+static void test_ranks(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    static const vlp_model_options models[] = {{VLP_MODEL_ROTATE, 1000, 0, 0, 9},
+                                               {VLP_MODEL_ROTATE, 333, 0, 0, 9},
+                                               {VLP_MODEL_TRANSE, 500, 0, VLP_NORM_L1, 9},
+                                               {VLP_MODEL_TRANSE, 251, 0, VLP_NORM_L2, 9}};
+    both b;
+    both_open(&b, SEED + 6);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        check_ranks(&b, &models[i], 512 - 3 * (int32_t)i, 14541 + (int32_t)i);
+        both_clear(&b);
+    }
+    both_close(&b);
+}
+
+/* Both backends choose the same of the same scores, which are sums without rounding. */
+static void check_best(both *b, int32_t rows, int32_t entities, int32_t wanted, int32_t range) {
+    int64_t cells = (int64_t)rows * entities;
+    double *values = lab_zeros(&b->cpu, 2 * cells);
+    for (int64_t i = 0; i < 2 * cells; i++) values[i] = lab_between(&b->cpu, -range, range);
+    floats horizontal = put(b, values, cells), vertical = put(b, values + cells, cells);
+    for (int32_t e = 0; e < entities; e++) values[e] = 0.25 * (e % 5);
+    floats scale = put(b, values, entities);
+    int32_t *known = lab_ids(&b->cpu, entities, 0, 0);
+    for (int32_t e = 0; e < entities; e++) known[e] = e;
+    vlp_excluded *excluded = calloc((size_t)rows, sizeof *excluded);
+    assert_non_null(excluded);
+    for (int32_t i = 0; i < rows; i++) excluded[i] = (vlp_excluded){known + i, i % 9 * 100};
+    vlp_selection *selections[2];
+    vlp_best best[2];
+    for (int s = 0; s < 2; s++) {
+        lab *bench = side(b, s);
+        must(bench->backend->selection_new(bench->compute, &selections[s], rows, wanted, entities));
+        must(bench->backend->selection_start(bench->compute, selections[s], excluded, rows));
+        must(bench->backend->selection_offer(bench->compute, selections[s], horizontal.on[s],
+                                             vertical.on[s], scale.on[s], (vlp_mixture){1, 0.5f}, 0,
+                                             entities));
+        must(bench->backend->selection_finish(bench->compute, &best[s], selections[s]));
+    }
+    for (int32_t i = 0; i < rows; i++) {
+        assert_int_equal(best[0].counts[i], best[1].counts[i]);
+        assert_memory_equal(best[0].items + i * best[0].stride, best[1].items + i * best[1].stride,
+                            (size_t)best[0].counts[i] * sizeof(vlp_top));
+    }
+    for (int s = 0; s < 2; s++) side(b, s)->backend->selection_free(side(b, s)->compute, selections[s]);
+    free(excluded);
+}
+
+static void test_best(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    both b;
+    both_open(&b, SEED + 7);
+    static const int32_t shapes[][4] = {{512, 14541, 10, 1 << 19}, {512, 14541, 10, 3},
+                                        {512, 14541, 1000, 100},   {300, 14541, 3000, 100},
+                                        {64, 40943, 40943, 1000},  {7, 100001, 10, 1 << 19}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        check_best(&b, shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3]);
+        both_clear(&b);
+    }
+    both_close(&b);
+}
+
 /* ---- The sampler --------------------------------------------------------------------------------- */
 
 /* Half-bytes of distances 1 .. 8, at random. */
@@ -400,10 +513,6 @@ static void test_sampler(void **state) {
 }
 
 /* ---- Training ------------------------------------------------------------------------------------ */
-
-static void must(vlp_status status) {
-    if (status != VLP_OK) fail_msg("%s", vlp_error_message());
-}
 
 /* A family that is small enough for a CPU and not for one block. */
 static const char *family(void) {
@@ -584,7 +693,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pairs),       cmocka_unit_test(test_all_scores),
         cmocka_unit_test(test_softmax),     cmocka_unit_test(test_products),
-        cmocka_unit_test(test_scatter),     cmocka_unit_test(test_sampler),
+        cmocka_unit_test(test_scatter),     cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_best),        cmocka_unit_test(test_sampler),
         cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_training_agrees),
         cmocka_unit_test(test_memory_ends),
     };

@@ -125,8 +125,12 @@ void cpu_sum(vlp_compute *, double *, const float *, int64_t, double);
 void cpu_side(vlp_compute *);
 void cpu_square_sum(vlp_compute *, double *, const float *, const uint8_t *, int64_t, int32_t);
 void cpu_judge(vlp_compute *, vlp_step_report *, const vlp_judgement *);
-vlp_status cpu_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
-                    const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t,
-                    int32_t, int64_t);
+vlp_status cpu_rank(vlp_compute *, int32_t *, int32_t *, int32_t *, const vlp_ranked *);
+vlp_status cpu_selection_new(vlp_compute *, vlp_selection **, int32_t, int32_t, int32_t);
+void cpu_selection_free(vlp_compute *, vlp_selection *);
+vlp_status cpu_selection_start(vlp_compute *, vlp_selection *, const vlp_excluded *, int32_t);
+vlp_status cpu_selection_offer(vlp_compute *, vlp_selection *, const float *, const float *,
+                               const float *, vlp_mixture, int32_t, int32_t);
+vlp_status cpu_selection_finish(vlp_compute *, vlp_best *, vlp_selection *);
 
 #endif

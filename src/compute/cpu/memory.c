@@ -3,6 +3,10 @@
 
 #include "compute/cpu/cpu.h"
 
+/* Twice as many floats stay in the second-level caches between the products that make scores and
+ * whoever reads them. */
+enum { TILE_SCORES = 1 << 20 };
+
 static void cpu_close(vlp_compute *compute) {
     if (!compute) return;
     cpu_segments_free(&compute->segments);
@@ -75,6 +79,7 @@ static void cpu_zero(vlp_compute *compute, void *memory, size_t bytes) {
 
 const vlp_backend vlp_cpu_backend = {.name = "cpu",
                                      .stride = 1,
+                                     .tile = TILE_SCORES,
                                      .probe = cpu_probe,
                                      .open = cpu_open,
                                      .close = cpu_close,
@@ -126,7 +131,12 @@ const vlp_backend vlp_cpu_backend = {.name = "cpu",
                                      .normal_tanh_backward = cpu_normal_tanh_backward,
                                      .bias_backward = cpu_bias_backward,
                                      .update = cpu_update,
-                                     .rank = cpu_rank};
+                                     .rank = cpu_rank,
+                                     .selection_new = cpu_selection_new,
+                                     .selection_free = cpu_selection_free,
+                                     .selection_start = cpu_selection_start,
+                                     .selection_offer = cpu_selection_offer,
+                                     .selection_finish = cpu_selection_finish};
 
 float *cpu_scratch(vlp_compute *compute, int64_t count) {
     if (count > compute->scratch_capacity) {

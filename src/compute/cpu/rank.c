@@ -58,24 +58,27 @@ static void rank_row(int32_t *above, int32_t *equal, const float *scores, int32_
     }
 }
 
-vlp_status cpu_rank(vlp_compute *compute, int32_t *above, int32_t *equal, const float *vertical,
-                    const float *horizontal, const int32_t *answers, const int64_t *filter_offset,
-                    const int32_t *filtered, const uint8_t *only, const vlp_mixture *mixtures,
-                    int32_t mixture_count, int32_t entities, int64_t count) {
-    bool bad = false;
+vlp_status cpu_rank(vlp_compute *compute, int32_t *above, int32_t *equal, int32_t *bad,
+                    const vlp_ranked *ranked) {
+    int32_t entities = ranked->entities, mixtures = ranked->mixture_count;
+    if (ranked->form)
+        VLP_TRY(cpu_all_scores(compute, ranked->form, ranked->horizontal, ranked->q, ranked->relations,
+                               ranked->relation_table, ranked->entity_table, entities, ranked->count));
+    bool wrong = false;
     float *buffers = cpu_scratch(compute, (int64_t)compute->threads * entities);
     if (!buffers) return VLP_ERROR_MEMORY;
-#pragma omp parallel for num_threads(compute->threads) schedule(dynamic, 4) reduction(|| : bad)
-    for (int64_t i = 0; i < count; i++) {
+#pragma omp parallel for num_threads(compute->threads) schedule(dynamic, 4) reduction(|| : wrong)
+    for (int64_t i = 0; i < ranked->count; i++) {
         float *scores = buffers + (int64_t)omp_get_thread_num() * entities;
-        for (int32_t m = 0; m < mixture_count; m++) {
-            mix_row(scores, vertical ? vertical + i * entities : NULL, horizontal + i * entities,
-                    mixtures[m], entities);
-            bad = bad || has_nan(scores, entities);
-            rank_row(&above[i * mixture_count + m], &equal[i * mixture_count + m], scores, answers[i],
-                     filtered + filter_offset[i], filter_offset[i + 1] - filter_offset[i], only,
-                     entities);
+        const int64_t *offset = ranked->filter_offset + i;
+        for (int32_t m = 0; m < mixtures; m++) {
+            mix_row(scores, ranked->vertical ? ranked->vertical + i * entities : NULL,
+                    ranked->horizontal + i * entities, ranked->mixtures[m], entities);
+            wrong = wrong || has_nan(scores, entities);
+            rank_row(&above[i * mixtures + m], &equal[i * mixtures + m], scores, ranked->answers[i],
+                     ranked->filtered + offset[0], offset[1] - offset[0], ranked->only, entities);
         }
     }
-    return bad ? vlp_fail(VLP_ERROR_FORMAT, "a score is not a number") : VLP_OK;
+    *bad = wrong;
+    return VLP_OK;
 }

@@ -37,7 +37,10 @@ enum cuda_slot {
     SLOT_MOVED_ANSWERS_GRAD,
     SLOT_MOVED_ROWS_GRAD,
     SLOT_MOVED_MATRICES_GRAD,
-    SLOT_MIXTURES,
+    SLOT_MOVED_QUERIES,
+    SLOT_MOVED_ORDER,
+    SLOT_RANK_ANSWERS,
+    SLOT_RANK_FILTERED,
     SLOTS
 };
 
@@ -76,7 +79,6 @@ struct vlp_compute {
     int64_t begun;
     bool eager;    /* plans are not recorded: VLP_CUDA_EAGER */
     bool stepping; /* between step_begin and step_end: products in TF32 */
-    int *flag;     /* on the device, for the ranks */
     /* Which pairs the sorted ones are of. */
     const int32_t *pairs_of;
     int32_t pairs_batch, pairs_width, pairs_rows;
@@ -91,6 +93,8 @@ bool cuda_note(vlp_compute *compute, cudaError_t error, const char *what);
 vlp_status cuda_status(vlp_compute *compute);
 /* Waits for all work. */
 void cuda_wait(vlp_compute *compute);
+/* Copies between host and device, either way, and waits for it. */
+vlp_status cuda_copy(vlp_compute *compute, void *to, const void *from, size_t bytes);
 /* At least so many bytes of working memory, contents undefined; NULL when there are not, noted down. */
 void *cuda_scratch(vlp_compute *compute, cuda_slot slot, size_t bytes);
 template <class T> static T *scratch(vlp_compute *compute, cuda_slot slot, int64_t count) {
@@ -167,8 +171,6 @@ vlp_status cuda_moved_scores(vlp_compute *, const vlp_form *, float *, const flo
 vlp_status cuda_moved_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,
                                const float *, const float *, const int32_t *, const float *, int32_t,
                                const float *, int32_t, const vlp_pairs *);
-void cuda_distances(vlp_compute *, const vlp_form *, float *, const float *, const float *, int32_t,
-                    int64_t);
 vlp_status cuda_all_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
                            const float *, const float *, int32_t, int64_t);
 void cuda_negative_loss(vlp_compute *, const vlp_weight_form *, float *, float *, const float *, int32_t,
@@ -178,9 +180,6 @@ void cuda_softmax_loss(vlp_compute *, float *, vlp_bf16 *, float *, const int32_
 vlp_status cuda_sample(vlp_compute *, int32_t *, const int32_t *, int32_t, const int64_t *,
                        const int64_t *, const int32_t *, const vlp_sample_options *);
 void cuda_update(vlp_compute *, const vlp_update *, const vlp_updated *, int32_t);
-vlp_status cuda_rank(vlp_compute *, int32_t *, int32_t *, const float *, const float *, const int32_t *,
-                     const int64_t *, const int32_t *, const uint8_t *, const vlp_mixture *, int32_t,
-                     int32_t, int64_t);
 void cuda_mean_references(vlp_compute *, const vlp_form *, const vlp_head_inputs *,
                           const vlp_reference_batch *, const float *, const float *, const int32_t *,
                           const float *, int64_t);
@@ -192,6 +191,13 @@ void cuda_normal_tanh_backward(vlp_compute *, float *, const float *, const vlp_
                                const float *, const float *, const float *, int64_t, int32_t);
 void cuda_bias_backward(vlp_compute *, float *, float *, float *, vlp_bf16 *, const int32_t *, int64_t,
                         int32_t);
+vlp_status cuda_rank(vlp_compute *, int32_t *, int32_t *, int32_t *, const vlp_ranked *);
+vlp_status cuda_selection_new(vlp_compute *, vlp_selection **, int32_t, int32_t, int32_t);
+void cuda_selection_free(vlp_compute *, vlp_selection *);
+vlp_status cuda_selection_start(vlp_compute *, vlp_selection *, const vlp_excluded *, int32_t);
+vlp_status cuda_selection_offer(vlp_compute *, vlp_selection *, const float *, const float *,
+                                const float *, vlp_mixture, int32_t, int32_t);
+vlp_status cuda_selection_finish(vlp_compute *, vlp_best *, vlp_selection *);
 vlp_plan *cuda_plan_new(vlp_compute *);
 void cuda_plan_free(vlp_compute *, vlp_plan *);
 bool cuda_step_begin(vlp_compute *, vlp_plan *, const vlp_step_values *);

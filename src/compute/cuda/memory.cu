@@ -58,7 +58,7 @@ static void cuda_release(vlp_compute *compute, void *memory) {
     cuda_note(compute, cudaFree(memory), "giving memory back");
 }
 
-static vlp_status cuda_copy(vlp_compute *compute, void *to, const void *from, size_t bytes) {
+vlp_status cuda_copy(vlp_compute *compute, void *to, const void *from, size_t bytes) {
     if (bytes > 0) {
         /* Either side may be host or device. */
         cuda_note(compute, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, compute->stream),
@@ -156,7 +156,6 @@ static void cuda_close(vlp_compute *compute) {
         if (compute->events[i]) cudaEventDestroy(compute->events[i]);
     if (compute->ring) cudaFreeHost(compute->ring);
     cudaFree(compute->values);
-    cudaFree(compute->flag);
     if (compute->forked) cudaEventDestroy(compute->forked);
     if (compute->joined) cudaEventDestroy(compute->joined);
     for (cudaStream_t stream : compute->streams)
@@ -185,18 +184,14 @@ static void open_parts(vlp_compute *compute) {
     for (cudaEvent_t *event : {&compute->forked, &compute->joined})
         cuda_note(compute, cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
     cuda_note(compute, cudaMalloc(&compute->values, sizeof(vlp_step_values)), "taking memory");
-    cuda_note(compute, cudaMalloc(&compute->flag, sizeof(int)), "taking memory");
     cuda_note(compute, cudaMallocHost(&compute->ring, RING * sizeof(vlp_step_values)),
               "taking pinned memory");
     for (int i = 0; i < RING; i++)
         cuda_note(compute, cudaEventCreateWithFlags(&compute->events[i], cudaEventDisableTiming),
                   "making an event");
-    if (!compute->failed) {
+    if (!compute->failed)
         cuda_note(compute, cudaMemsetAsync(compute->values, 0, sizeof(vlp_step_values), compute->stream),
                   "clearing memory");
-        cuda_note(compute, cudaMemsetAsync(compute->flag, 0, sizeof(int), compute->stream),
-                  "clearing memory");
-    }
 }
 
 static vlp_status cuda_open(vlp_compute **out, int32_t) {
@@ -224,6 +219,7 @@ static void fill_memory_operations(vlp_backend *table) {
     table->name = "cuda";
     table->stride = 32;
     table->rounds = true;
+    table->tile = 32 << 20;
     table->probe = cuda_probe;
     table->open = cuda_open;
     table->close = cuda_close;
@@ -291,6 +287,14 @@ static void fill_model_operations(vlp_backend *table) {
     table->bias_backward = cuda_bias_backward;
 }
 
+static void fill_selection_operations(vlp_backend *table) {
+    table->selection_new = cuda_selection_new;
+    table->selection_free = cuda_selection_free;
+    table->selection_start = cuda_selection_start;
+    table->selection_offer = cuda_selection_offer;
+    table->selection_finish = cuda_selection_finish;
+}
+
 extern "C" __attribute__((visibility("default"))) const vlp_backend *
 vlp_backend_load(int32_t version, vlp_fail_function fail) {
     static vlp_backend table;
@@ -300,5 +304,6 @@ vlp_backend_load(int32_t version, vlp_fail_function fail) {
     fill_step_operations(&table);
     fill_row_operations(&table);
     fill_model_operations(&table);
+    fill_selection_operations(&table);
     return &table;
 }

@@ -1,53 +1,86 @@
-/* Rank counts, a block a query: how many candidates score above the answer, how many the same, for
- * several mixtures of the two scores at once. */
-#include "compute/cuda/device.h"
+/* Rank counts: how many candidates score above the answer, how many the same, for several mixtures of
+ * the two scores at once.
+ *
+ * Where f_g is a product it is made first and counted by a block a query. Distances are counted where
+ * they are made, a tile at a time, and never written: the answer's and the filtered ones' are made by
+ * themselves, sum for sum by the same instructions. */
+#include "compute/cuda/tiles.h"
 
-enum { RANK_THREADS = 512, RANK_GROUP = 9 };
+enum { RANK_THREADS = 512, RANK_GROUP = 9, MOST_MIXTURES = 64 };
+
+/* Passed by value, so that no copy to the device is waited for. */
+typedef struct mixture_list {
+    vlp_mixture items[MOST_MIXTURES];
+    int32_t count;
+} mixture_list;
+
+/* Counts and what they are made from, for the mixtures of a list. */
+typedef struct rank_view {
+    int32_t *above, *equal, *bad;
+    int32_t stride; /* of the rows of above and equal */
+    int32_t entities;
+    int64_t count;
+    const float *vertical, *horizontal; /* (count, entities) where they are there */
+    const int32_t *answers;
+    const int64_t *filter_offset;
+    const int32_t *filtered;
+    const uint8_t *only;
+    mixture_list mixtures;
+} rank_view;
 
 /* Mixed scores are made by the same instructions for everyone: the answer's score, rounded otherwise,
  * would invent ties. */
-__device__ static float mixed(const float *vertical, const float *horizontal, vlp_mixture mixture,
-                              int64_t e) {
-    float h = __fmul_rn(mixture.horizontal, horizontal[e]);
-    return vertical ? __fmaf_rn(mixture.vertical, vertical[e], h) : h;
+__device__ static float mixed(bool has_vertical, float vertical, float horizontal, vlp_mixture mixture) {
+    float h = __fmul_rn(mixture.horizontal, horizontal);
+    return has_vertical ? __fmaf_rn(mixture.vertical, vertical, h) : h;
 }
 
+__device__ static float vertical_at(const rank_view &view, int64_t query, int64_t e) {
+    return view.vertical ? view.vertical[query * view.entities + e] : 0.0f;
+}
+
+__device__ static bool competes(const rank_view &view, int32_t answer, int64_t e) {
+    return e != answer && (!view.only || view.only[e]);
+}
+
+/* ---- Scores that are there ----------------------------------------------------------------------- */
+
 /* A few mixtures at a time, so that their counts stay in registers. */
-__global__ static void __launch_bounds__(RANK_THREADS)
-    rank_rows(int32_t *above, int32_t *equal, int *bad, const float *vertical, const float *horizontal,
-              const int32_t *answers, const int64_t *filter_offset, const int32_t *filtered,
-              const uint8_t *only, const vlp_mixture *mixtures, int32_t mixture_count,
-              int32_t entities) {
+__global__ static void __launch_bounds__(RANK_THREADS) rank_rows(rank_view view) {
     __shared__ int shared[32];
     int64_t i = blockIdx.x;
-    int32_t answer = answers[i], first = static_cast<int32_t>(blockIdx.y) * RANK_GROUP;
-    if (vertical) vertical += i * entities;
-    horizontal += i * entities;
+    int32_t answer = view.answers[i], first = static_cast<int32_t>(blockIdx.y) * RANK_GROUP;
+    bool has_vertical = view.vertical;
+    const float *horizontal = view.horizontal + i * view.entities;
     vlp_mixture mine[RANK_GROUP];
     float gold[RANK_GROUP];
     int more[RANK_GROUP], same[RANK_GROUP], wrong = 0;
 #pragma unroll
     for (int m = 0; m < RANK_GROUP; m++) {
-        mine[m] = mixtures[first + m < mixture_count ? first + m : mixture_count - 1];
-        gold[m] = mixed(vertical, horizontal, mine[m], answer);
+        mine[m] =
+            view.mixtures.items[first + m < view.mixtures.count ? first + m : view.mixtures.count - 1];
+        gold[m] = mixed(has_vertical, vertical_at(view, i, answer), horizontal[answer], mine[m]);
         more[m] = same[m] = 0;
     }
-    for (int32_t e = threadIdx.x; e < entities; e += RANK_THREADS) {
-        bool competes = e != answer && (!only || only[e]);
+    for (int32_t e = threadIdx.x; e < view.entities; e += RANK_THREADS) {
+        bool counts = competes(view, answer, e);
+        float h = horizontal[e], v = vertical_at(view, i, e);
 #pragma unroll
         for (int m = 0; m < RANK_GROUP; m++) {
-            float score = mixed(vertical, horizontal, mine[m], e);
+            float score = mixed(has_vertical, v, h, mine[m]);
             wrong |= score != score;
-            more[m] += competes && score > gold[m];
-            same[m] += competes && score == gold[m];
+            more[m] += counts && score > gold[m];
+            same[m] += counts && score == gold[m];
         }
     }
-    for (int64_t f = filter_offset[i] + threadIdx.x; f < filter_offset[i + 1]; f += RANK_THREADS) {
-        int32_t e = filtered[f];
-        if (e == answer || (only && !only[e])) continue;
+    for (int64_t f = view.filter_offset[i] + threadIdx.x; f < view.filter_offset[i + 1];
+         f += RANK_THREADS) {
+        int32_t e = view.filtered[f];
+        if (!competes(view, answer, e)) continue;
+        float h = horizontal[e], v = vertical_at(view, i, e);
 #pragma unroll
         for (int m = 0; m < RANK_GROUP; m++) {
-            float score = mixed(vertical, horizontal, mine[m], e);
+            float score = mixed(has_vertical, v, h, mine[m]);
             more[m] -= score > gold[m];
             same[m] -= score == gold[m];
         }
@@ -55,34 +88,248 @@ __global__ static void __launch_bounds__(RANK_THREADS)
 #pragma unroll
     for (int m = 0; m < RANK_GROUP; m++) {
         int all_more = block_sum(more[m], shared), all_same = block_sum(same[m], shared);
-        if (threadIdx.x > 0 || first + m >= mixture_count) continue;
-        above[i * mixture_count + first + m] = all_more;
-        equal[i * mixture_count + first + m] = all_same;
+        if (threadIdx.x > 0 || first + m >= view.mixtures.count) continue;
+        view.above[i * view.stride + first + m] = all_more;
+        view.equal[i * view.stride + first + m] = all_same;
     }
-    if (wrong) *bad = 1; /* whoever it is, it is the same */
+    if (wrong) *view.bad = 1; /* whoever it is, it is the same */
 }
 
-vlp_status cuda_rank(vlp_compute *compute, int32_t *above, int32_t *equal, const float *vertical,
-                     const float *horizontal, const int32_t *answers, const int64_t *filter_offset,
-                     const int32_t *filtered, const uint8_t *only, const vlp_mixture *mixtures,
-                     int32_t mixture_count, int32_t entities, int64_t count) {
-    if (count == 0 || mixture_count == 0) return cuda_status(compute);
-    size_t bytes = static_cast<size_t>(mixture_count) * sizeof *mixtures;
-    vlp_mixture *there = scratch<vlp_mixture>(compute, SLOT_MIXTURES, mixture_count);
-    if (!there) return cuda_status(compute);
-    cuda_note(compute, cudaMemcpyAsync(there, mixtures, bytes, cudaMemcpyDefault, compute->stream),
-              "copying");
-    cuda_note(compute, cudaMemsetAsync(compute->flag, 0, sizeof(int), compute->stream),
-              "clearing memory");
-    dim3 grid(static_cast<unsigned>(count), cuda_blocks(mixture_count, RANK_GROUP));
-    LAUNCH(compute, rank_rows, grid, RANK_THREADS, 0, above, equal, compute->flag, vertical, horizontal,
-           answers, filter_offset, filtered, only, there, mixture_count, entities);
-    int bad = 0;
+/* ---- Distances of given pairs -------------------------------------------------------------------- */
+
+/* A block makes LIST scores; all of it loads, one warp adds. */
+enum { LIST = 32, LIST_DEPTH = 64, LIST_THREADS = 256 };
+
+/* The query i with offset[i] <= pair < offset[i + 1]. */
+__device__ static int64_t query_of(const int64_t *offset, int64_t queries, int64_t pair) {
+    int64_t low = 0, high = queries - 1;
+    while (low < high) {
+        int64_t middle = (low + high + 1) / 2;
+        if (offset[middle] <= pair)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+/* scores[p] of query and entities[p]; without `offset` query p is meant. */
+template <int SIMILARITY>
+__global__ static void __launch_bounds__(LIST_THREADS)
+    listed_scores(float *scores, tile_operands operands, const int32_t *entities, const int64_t *offset,
+                  int64_t count) {
+    constexpr int parts = PARTS<SIMILARITY>;
+    __shared__ float q_rows[parts][LIST][LIST_DEPTH + 1], k_rows[parts][LIST][LIST_DEPTH + 1];
+    __shared__ int64_t q_start[LIST], k_start[LIST];
+    int64_t pair = static_cast<int64_t>(blockIdx.x) * LIST + threadIdx.x;
+    int mine = static_cast<int>(threadIdx.x), units = operands.units;
+    bool adds = mine < LIST && pair < count;
+    if (mine < LIST) {
+        int64_t query = !adds ? 0 : offset ? query_of(offset, operands.count, pair) : pair;
+        q_start[mine] = query * operands.width;
+        k_start[mine] = adds ? static_cast<int64_t>(entities[pair]) * operands.width : 0;
+    }
+    float sum = 0;
+    for (int32_t unit = 0; unit < units; unit += LIST_DEPTH) {
+        __syncthreads();
+        for (int i = mine; i < LIST * LIST_DEPTH; i += LIST_THREADS) {
+            int row = i / LIST_DEPTH, u = i % LIST_DEPTH;
+            bool there = unit + u < units;
+#pragma unroll
+            for (int part = 0; part < parts; part++) {
+                int64_t at = static_cast<int64_t>(part) * units + unit + u;
+                q_rows[part][row][u] = there ? operands.q[q_start[row] + at] : 0.0f;
+                k_rows[part][row][u] = there ? operands.table[k_start[row] + at] : 0.0f;
+            }
+        }
+        __syncthreads();
+#pragma unroll 8
+        for (int u = 0; adds && u < LIST_DEPTH; u++)
+            sum = add_unit<SIMILARITY>(sum, q_rows[0][mine][u], q_rows[parts - 1][mine][u],
+                                       k_rows[0][mine][u], k_rows[parts - 1][mine][u]);
+    }
+    if (adds) scores[pair] = score_of_sum<SIMILARITY>(sum, operands.margin);
+}
+
+/* ---- Distances, counted where they are made ------------------------------------------------------ */
+
+/* The counts of one query over the entities of a thread, for all mixtures. The 16 threads of a query
+ * add theirs up; each then holds those of one mixture in 16. `ours` says which entities there are. */
+__device__ static void count_mine(const rank_view &view, int64_t query, unsigned ours,
+                                  int64_t first_entity, const float h[MINE_ENTITIES], float gold_h,
+                                  int *wrong) {
+    int32_t answer = ours ? view.answers[query] : 0;
+    float v[MINE_ENTITIES], gold_v = ours ? vertical_at(view, query, answer) : 0.0f;
+    bool has_vertical = view.vertical;
+    unsigned counted = 0;
+#pragma unroll
+    for (int j = 0; j < MINE_ENTITIES; j++) {
+        int64_t e = first_entity + my_entity(j);
+        bool there = ours >> j & 1;
+        v[j] = there ? vertical_at(view, query, e) : 0.0f;
+        counted |= static_cast<unsigned>(there && competes(view, answer, e)) << j;
+    }
+    int lane = threadIdx.x % 16, held = 0;
+    for (int32_t m = 0; m < view.mixtures.count; m++) {
+        vlp_mixture mixture = view.mixtures.items[m];
+        float gold = mixed(has_vertical, gold_v, gold_h, mixture);
+        int counts = 0; /* above, and equal in the upper half */
+#pragma unroll
+        for (int j = 0; j < MINE_ENTITIES; j++) {
+            float score = mixed(has_vertical, v[j], h[j], mixture);
+            *wrong |= (ours >> j & 1) && score != score;
+            if (counted >> j & 1) counts += score > gold ? 1 : score == gold ? 1 << 16 : 0;
+        }
+        for (int offset = 8; offset > 0; offset /= 2)
+            counts += __shfl_xor_sync(ALL_LANES, counts, offset);
+        if (m % 16 == lane) held = counts;
+        if (m % 16 < 15 && m + 1 < view.mixtures.count) continue;
+        int64_t at = query * view.stride + m / 16 * 16 + lane;
+        if (held & 0xffff) atomicAdd(view.above + at, held & 0xffff);
+        if (held >> 16) atomicAdd(view.equal + at, held >> 16);
+        held = 0;
+    }
+}
+
+template <int SIMILARITY>
+__global__ static void __launch_bounds__(TILE_THREADS)
+    rank_tiles(rank_view view, tile_operands operands, const float *answer_scores) {
+    int64_t first_query = static_cast<int64_t>(blockIdx.y) * TILE_QUERIES;
+    int64_t first_entity = static_cast<int64_t>(blockIdx.x) * TILE_ENTITIES;
+    float sums[MINE_QUERIES][MINE_ENTITIES];
+    int wrong = 0;
+    tile_sums<SIMILARITY>(sums, operands, first_query, first_entity);
+#pragma unroll
+    for (int i = 0; i < MINE_QUERIES; i++) {
+        int64_t query = first_query + my_query() + i;
+        unsigned ours = 0;
+        float h[MINE_ENTITIES];
+#pragma unroll
+        for (int j = 0; j < MINE_ENTITIES; j++) {
+            bool there = query < view.count && first_entity + my_entity(j) < view.entities;
+            ours |= static_cast<unsigned>(there) << j;
+            h[j] = score_of_sum<SIMILARITY>(sums[i][j], operands.margin);
+        }
+        count_mine(view, query, ours, first_entity, h, ours ? answer_scores[query] : 0.0f, &wrong);
+    }
+    if (wrong) *view.bad = 1;
+}
+
+/* Takes the filtered ones off again: a warp a query and mixture. scores: f_g of the filtered. */
+__global__ static void take_off_filtered(rank_view view, const float *answer_scores,
+                                         const float *scores) {
+    int64_t item = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+    int64_t query = item / view.mixtures.count;
+    int32_t m = static_cast<int32_t>(item % view.mixtures.count), answer;
+    if (query >= view.count) return;
+    answer = view.answers[query];
+    bool has_vertical = view.vertical;
+    vlp_mixture mixture = view.mixtures.items[m];
+    float gold = mixed(has_vertical, vertical_at(view, query, answer), answer_scores[query], mixture);
+    int more = 0, same = 0;
+    for (int64_t f = view.filter_offset[query] + threadIdx.x % 32; f < view.filter_offset[query + 1];
+         f += 32) {
+        int32_t e = view.filtered[f];
+        if (!competes(view, answer, e)) continue;
+        float score = mixed(has_vertical, vertical_at(view, query, e), scores[f], mixture);
+        more += score > gold;
+        same += score == gold;
+    }
+    more = warp_sum(more);
+    same = warp_sum(same);
+    if (threadIdx.x % 32 > 0) return;
+    view.above[query * view.stride + m] -= more;
+    view.equal[query * view.stride + m] -= same;
+}
+
+/* ---- The operation ------------------------------------------------------------------------------- */
+
+static bool counts_distances(const vlp_ranked *ranked) {
+    return ranked->form && ranked->form->similarity != VLP_DOT && !ranked->keep &&
+           !vlp_form_moves_answers(ranked->form);
+}
+
+/* f_g of the answers, and of the filtered. */
+typedef struct rank_scores {
+    float *answers, *filtered;
+} rank_scores;
+
+static bool make_rank_scores(vlp_compute *compute, rank_scores *out, const vlp_ranked *ranked,
+                             const tile_operands *operands) {
+    out->answers = scratch<float>(compute, SLOT_RANK_ANSWERS, ranked->count);
+    out->filtered = scratch<float>(compute, SLOT_RANK_FILTERED, ranked->filtered_count);
+    if (!out->answers || !out->filtered) return false;
+    LAUNCH_DISTANCE(compute, ranked->form, listed_scores, cuda_blocks(ranked->count, LIST), LIST_THREADS,
+                    0, out->answers, *operands, ranked->answers, nullptr, ranked->count);
+    if (ranked->filtered_count > 0)
+        LAUNCH_DISTANCE(compute, ranked->form, listed_scores, cuda_blocks(ranked->filtered_count, LIST),
+                        LIST_THREADS, 0, out->filtered, *operands, ranked->filtered,
+                        ranked->filter_offset, ranked->filtered_count);
+    return true;
+}
+
+static void rank_distances(vlp_compute *compute, const vlp_ranked *ranked, const rank_view *view,
+                           const tile_operands *operands, const rank_scores *scores) {
+    LAUNCH_DISTANCE(compute, ranked->form, rank_tiles, tile_grid(operands), TILE_THREADS, 0, *view,
+                    *operands, scores->answers);
+    if (ranked->filtered_count > 0)
+        LAUNCH(compute, take_off_filtered, cuda_blocks(view->count * view->mixtures.count, 8), 256, 0,
+               *view, scores->answers, scores->filtered);
+}
+
+static void clear(vlp_compute *compute, int32_t *counts, int64_t count) {
     cuda_note(compute,
-              cudaMemcpyAsync(&bad, compute->flag, sizeof bad, cudaMemcpyDeviceToHost, compute->stream),
-              "copying");
-    cuda_note(compute, cudaStreamSynchronize(compute->stream), "ranking");
-    vlp_status status = cuda_status(compute);
-    if (status == VLP_OK && bad) return cuda_fail(VLP_ERROR_FORMAT, "a score is not a number");
-    return status;
+              cudaMemsetAsync(counts, 0, static_cast<size_t>(count) * sizeof *counts, compute->stream),
+              "clearing memory");
+}
+
+vlp_status cuda_rank(vlp_compute *compute, int32_t *above, int32_t *equal, int32_t *bad,
+                     const vlp_ranked *ranked) {
+    int64_t cells = ranked->count * ranked->mixture_count;
+    clear(compute, bad, 1);
+    if (cells == 0 || ranked->entities == 0) return cuda_status(compute);
+    rank_view view = {above,
+                      equal,
+                      bad,
+                      ranked->mixture_count,
+                      ranked->entities,
+                      ranked->count,
+                      ranked->vertical,
+                      ranked->horizontal,
+                      ranked->answers,
+                      ranked->filter_offset,
+                      ranked->filtered,
+                      ranked->only,
+                      {}};
+    bool fused = counts_distances(ranked);
+    rank_scores scores = {};
+    tile_operands operands = {};
+    if (fused) {
+        operands = tile_operands_of(ranked->form, ranked->q, ranked->entity_table, ranked->entities,
+                                    ranked->count);
+        clear(compute, above, cells);
+        clear(compute, equal, cells);
+        if (!make_rank_scores(compute, &scores, ranked, &operands)) return cuda_status(compute);
+    } else if (ranked->form) {
+        vlp_status status = cuda_all_scores(compute, ranked->form, ranked->horizontal, ranked->q,
+                                            ranked->relations, ranked->relation_table,
+                                            ranked->entity_table, ranked->entities, ranked->count);
+        if (status != VLP_OK) return status;
+    }
+    for (int32_t first = 0; first < ranked->mixture_count; first += MOST_MIXTURES) {
+        int32_t left = ranked->mixture_count - first;
+        view.mixtures.count = left < MOST_MIXTURES ? left : MOST_MIXTURES;
+        for (int32_t m = 0; m < view.mixtures.count; m++)
+            view.mixtures.items[m] = ranked->mixtures[first + m];
+        view.above = above + first;
+        view.equal = equal + first;
+        if (fused)
+            rank_distances(compute, ranked, &view, &operands, &scores);
+        else
+            LAUNCH(
+                compute, rank_rows,
+                dim3(static_cast<unsigned>(ranked->count), cuda_blocks(view.mixtures.count, RANK_GROUP)),
+                RANK_THREADS, 0, view);
+    }
+    return cuda_status(compute);
 }

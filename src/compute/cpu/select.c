@@ -1,18 +1,16 @@
-#include "eval/topk.h"
-
+/* The best answers of many queries, met a tile of entities at a time. Scores are looked at once: a row
+ * keeps a threshold, and whole blocks that do not pass it cost one comparison of vectors. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <omp.h>
 
-#include "base/simd.h"
+#include "compute/cpu/cpu.h"
 
 enum { BLOCK = 64 };
 
 typedef struct top_row {
-    float threshold; /* scores that are not above it cannot be among the best */
-    int32_t count;
+    float threshold;  /* scores that are not above it cannot be among the best */
     int64_t excluded; /* how many of the excluded entities lie before the next tile */
 } top_row;
 
@@ -20,50 +18,59 @@ struct vlp_selection {
     int32_t capacity, rows; /* queries: at most, and now */
     int32_t wanted, room, columns, threads;
     top_row *state;         /* (rows) */
+    int32_t *counts;        /* (rows) */
     vlp_top *items;         /* (rows, room) in no order */
     float *mixed;           /* (threads, columns) */
     vlp_excluded *excluded; /* (rows) */
 };
 
-vlp_status vlp_selection_new(vlp_selection **out, int32_t rows, int32_t count, int32_t columns,
-                             int32_t threads) {
+vlp_status cpu_selection_new(vlp_compute *compute, vlp_selection **out, int32_t rows, int32_t wanted,
+                             int32_t columns) {
     *out = NULL;
     vlp_selection *selection = vlp_alloc_zero(1, sizeof *selection);
     if (!selection) return vlp_fail_memory("the best answers");
     selection->capacity = rows;
-    selection->wanted = count;
+    selection->wanted = wanted;
     /* The fuller the room, the rarer it is sorted out, and the sooner it leaves the cache. */
-    selection->room = count < INT32_MAX / 2 - BLOCK ? 2 * count + BLOCK : count;
+    selection->room = wanted < INT32_MAX / 2 - BLOCK ? 2 * wanted + BLOCK : wanted;
     selection->columns = columns;
-    selection->threads = vlp_thread_count(threads);
+    selection->threads = compute->threads;
     selection->state = vlp_alloc((size_t)rows, sizeof *selection->state);
+    selection->counts = vlp_alloc((size_t)rows, sizeof *selection->counts);
     selection->items = vlp_alloc((size_t)rows * (size_t)selection->room, sizeof *selection->items);
     selection->mixed = vlp_alloc((size_t)selection->threads * (size_t)columns, sizeof *selection->mixed);
     selection->excluded = vlp_alloc((size_t)rows, sizeof *selection->excluded);
-    if (!selection->state || !selection->items || !selection->mixed || !selection->excluded) {
-        vlp_selection_free(selection);
+    if (!selection->state || !selection->counts || !selection->items || !selection->mixed ||
+        !selection->excluded) {
+        cpu_selection_free(compute, selection);
         return vlp_fail_memory("the best answers");
     }
     *out = selection;
     return VLP_OK;
 }
 
-void vlp_selection_free(vlp_selection *selection) {
+void cpu_selection_free(vlp_compute *compute, vlp_selection *selection) {
+    (void)compute;
     if (!selection) return;
     vlp_free(selection->state);
+    vlp_free(selection->counts);
     vlp_free(selection->items);
     vlp_free(selection->mixed);
     vlp_free(selection->excluded);
     vlp_free(selection);
 }
 
-void vlp_selection_start(vlp_selection *selection, const vlp_excluded *excluded, int32_t rows) {
+vlp_status cpu_selection_start(vlp_compute *compute, vlp_selection *selection,
+                               const vlp_excluded *excluded, int32_t rows) {
+    (void)compute;
     assert(rows <= selection->capacity);
     selection->rows = rows;
     for (int32_t i = 0; i < rows; i++) {
-        selection->state[i] = (top_row){-INFINITY, 0, 0};
+        selection->state[i] = (top_row){-INFINITY, 0};
+        selection->counts[i] = 0;
         selection->excluded[i] = excluded[i];
     }
+    return VLP_OK;
 }
 
 /* ---- One row ------------------------------------------------------------------------------------- */
@@ -99,18 +106,18 @@ VLP_CLONES static int32_t next_block(const float *scores, int32_t at, int32_t co
 
 /* Keeps the best `wanted` of a full row and raises its threshold. */
 static void sort_out(vlp_selection *selection, int32_t row) {
-    top_row *state = &selection->state[row];
     vlp_top *items = selection->items + (int64_t)row * selection->room;
-    qsort(items, (size_t)state->count, sizeof *items, compare);
-    if (state->count < selection->wanted) return;
-    state->count = selection->wanted;
-    state->threshold = items[selection->wanted - 1].score;
+    qsort(items, (size_t)selection->counts[row], sizeof *items, compare);
+    if (selection->counts[row] < selection->wanted) return;
+    selection->counts[row] = selection->wanted;
+    selection->state[row].threshold = items[selection->wanted - 1].score;
 }
 
 /* One row of a tile; false when a score is not a number. */
 static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed, const float *horizontal,
                       const float *vertical, const float *scale, int32_t first, int32_t columns) {
     top_row *state = &selection->state[row];
+    int32_t *count = &selection->counts[row];
     vlp_top *items = selection->items + (int64_t)row * selection->room;
     for (int32_t at = 0; (at = next_block(mixed, at, columns, state->threshold)) < columns;
          at += BLOCK) {
@@ -119,9 +126,9 @@ static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed,
             /* Tiles come in ascending order: who only equals the threshold comes too late. */
             if (mixed[e] <= state->threshold) continue;
             if (isnan(mixed[e])) return false;
-            items[state->count++] =
+            items[(*count)++] =
                 (vlp_top){mixed[e], horizontal[e], vertical ? vertical[e] * scale[e] : 0, first + e};
-            if (state->count == selection->room) sort_out(selection, row);
+            if (*count == selection->room) sort_out(selection, row);
         }
     }
     return true;
@@ -136,8 +143,10 @@ static void exclude(vlp_selection *selection, int32_t row, float *mixed, int32_t
         mixed[excluded->items[*at] - first] = -INFINITY;
 }
 
-vlp_status vlp_selection_offer(vlp_selection *selection, const float *horizontal, const float *vertical,
-                               const float *scale, vlp_mixture mixture, int32_t first, int32_t columns) {
+vlp_status cpu_selection_offer(vlp_compute *compute, vlp_selection *selection, const float *horizontal,
+                               const float *vertical, const float *scale, vlp_mixture mixture,
+                               int32_t first, int32_t columns) {
+    (void)compute;
     assert(columns <= selection->columns);
     bool bad = false;
 #pragma omp parallel for num_threads(selection->threads) schedule(static) reduction(|| : bad)
@@ -149,13 +158,13 @@ vlp_status vlp_selection_offer(vlp_selection *selection, const float *horizontal
         exclude(selection, row, mixed, first, columns);
         bad = !offer_row(selection, row, mixed, h, v, scale + first, first, columns) || bad;
     }
-    return bad ? vlp_fail(VLP_ERROR_FORMAT,
-                          "a score is not a number; the run is damaged or training diverged")
-               : VLP_OK;
+    return bad ? vlp_fail(VLP_ERROR_FORMAT, "a score is not a number") : VLP_OK;
 }
 
-const vlp_top *vlp_selection_finish(vlp_selection *selection, int32_t row, int32_t *count) {
-    sort_out(selection, row);
-    *count = selection->state[row].count;
-    return selection->items + (int64_t)row * selection->room;
+vlp_status cpu_selection_finish(vlp_compute *compute, vlp_best *out, vlp_selection *selection) {
+    (void)compute;
+#pragma omp parallel for num_threads(selection->threads) schedule(static)
+    for (int32_t row = 0; row < selection->rows; row++) sort_out(selection, row);
+    *out = (vlp_best){selection->items, selection->counts, selection->room};
+    return VLP_OK;
 }

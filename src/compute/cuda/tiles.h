@@ -1,0 +1,141 @@
+/* Distances, a tile of queries by a tile of entities at a time, shaped like a product: a block's sums
+ * stay in registers, units pass through shared memory. A sum is made unit by unit with the same
+ * instructions for everyone and everywhere, so that equal rows have equal scores. */
+#ifndef VLP_COMPUTE_CUDA_TILES_H
+#define VLP_COMPUTE_CUDA_TILES_H
+
+#include "compute/cuda/device.h"
+
+/* A thread makes MINE_QUERIES x MINE_ENTITIES sums of its block's; units come in steps of TILE_DEPTH. */
+enum {
+    TILE_QUERIES = 64,
+    TILE_ENTITIES = 128,
+    TILE_DEPTH = 16,
+    TILE_THREADS = 256,
+    MINE_QUERIES = 4,
+    MINE_ENTITIES = 8
+};
+
+/* A root within an ulp by one instruction: what is too small for a normal number counts as zero. */
+__device__ inline float flushed_root(float x) {
+    float root;
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
+    return root;
+}
+
+/* The sum with one more unit. */
+template <int SIMILARITY>
+__device__ inline float add_unit(float sum, float q_re, float q_im, float k_re, float k_im) {
+    float re = __fsub_rn(q_re, k_re);
+    if (SIMILARITY == VLP_MINUS_L1) return __fadd_rn(sum, fabsf(re));
+    if (SIMILARITY == VLP_MINUS_L2) return __fmaf_rn(re, re, sum);
+    float im = __fsub_rn(q_im, k_im);
+    return __fadd_rn(sum, flushed_root(__fmaf_rn(re, re, __fmul_rn(im, im))));
+}
+
+template <int SIMILARITY> __device__ inline float score_of_sum(float sum, float margin) {
+    return __fsub_rn(margin, SIMILARITY == VLP_MINUS_L2 ? __fsqrt_rn(sum) : sum);
+}
+
+template <int SIMILARITY> constexpr int PARTS = SIMILARITY == VLP_MINUS_MODULUS ? 2 : 1;
+
+/* Queries and entities to be compared, both rows `width` wide; a modulus takes two of the numbers. */
+typedef struct tile_operands {
+    const float *q, *table;
+    int64_t count; /* queries */
+    int32_t entities, width, units;
+    float margin;
+} tile_operands;
+
+static inline tile_operands tile_operands_of(const vlp_form *form, const float *q, const float *table,
+                                             int32_t entities, int64_t count) {
+    int32_t width = form->query_width;
+    return {q,           table, count,
+            entities,    width, form->similarity == VLP_MINUS_MODULUS ? width / 2 : width,
+            form->margin};
+}
+
+static inline dim3 tile_grid(const tile_operands *operands) {
+    return dim3(cuda_blocks(operands->entities, TILE_ENTITIES),
+                cuda_blocks(operands->count, TILE_QUERIES));
+}
+
+/* Which query and entity of the block's a thread's first ones are. Its entities stand in two runs of
+ * four: so do loads of shared memory not meet. */
+__device__ inline int my_query(void) {
+    return threadIdx.x / 16 * MINE_QUERIES;
+}
+
+__device__ inline int my_entity(int j) {
+    return threadIdx.x % 16 * 4 + j % 4 + j / 4 * (TILE_ENTITIES / 2);
+}
+
+/* A slice of rows, transposed: to[unit][row], zeros beyond the ends. */
+template <int ROWS>
+__device__ inline void load_slice(float (*to)[ROWS + 4], const float *rows, int64_t first, int64_t count,
+                                  int32_t width, int32_t unit, int32_t units) {
+    constexpr int FOURS = TILE_DEPTH / 4;
+#pragma unroll
+    for (int i = threadIdx.x; i < ROWS * FOURS; i += TILE_THREADS) {
+        int row = i / FOURS, u = i % FOURS * 4;
+        float four[4];
+        load4(four, rows + (first + row) * width + unit + u, first + row < count ? units - unit - u : 0,
+              units % 4 == 0);
+#pragma unroll
+        for (int j = 0; j < 4; j++) to[u + j][row] = four[j];
+    }
+}
+
+/* The sums of the block's queries from first_query on with its entities from first_entity on. */
+template <int SIMILARITY>
+__device__ inline void tile_sums(float sums[MINE_QUERIES][MINE_ENTITIES], const tile_operands &operands,
+                                 int64_t first_query, int64_t first_entity) {
+    constexpr int parts = PARTS<SIMILARITY>;
+    __shared__ __align__(16) float q_tile[parts][TILE_DEPTH][TILE_QUERIES + 4];
+    __shared__ __align__(16) float k_tile[parts][TILE_DEPTH][TILE_ENTITIES + 4];
+    int32_t units = operands.units, width = operands.width;
+#pragma unroll
+    for (int i = 0; i < MINE_QUERIES; i++)
+#pragma unroll
+        for (int j = 0; j < MINE_ENTITIES; j++) sums[i][j] = 0;
+    for (int32_t unit = 0; unit < units; unit += TILE_DEPTH) {
+        __syncthreads();
+#pragma unroll
+        for (int part = 0; part < parts; part++) {
+            load_slice<TILE_QUERIES>(q_tile[part], operands.q + part * units, first_query,
+                                     operands.count, width, unit, units);
+            load_slice<TILE_ENTITIES>(k_tile[part], operands.table + part * units, first_entity,
+                                      operands.entities, width, unit, units);
+        }
+        __syncthreads();
+#pragma unroll 4
+        for (int u = 0; u < TILE_DEPTH; u++) {
+            float q[parts][MINE_QUERIES], k[parts][MINE_ENTITIES];
+#pragma unroll
+            for (int part = 0; part < parts; part++) {
+                load4(q[part], &q_tile[part][u][my_query()], 4, true);
+                load4(k[part], &k_tile[part][u][my_entity(0)], 4, true);
+                load4(k[part] + 4, &k_tile[part][u][my_entity(4)], 4, true);
+            }
+#pragma unroll
+            for (int i = 0; i < MINE_QUERIES; i++)
+#pragma unroll
+                for (int j = 0; j < MINE_ENTITIES; j++)
+                    sums[i][j] = add_unit<SIMILARITY>(sums[i][j], q[0][i], q[parts - 1][i], k[0][j],
+                                                      k[parts - 1][j]);
+        }
+    }
+}
+
+/* Calls a kernel that is made for each kind of distance. */
+#define LAUNCH_DISTANCE(compute, form, kernel, grid, block, shared, ...)                                \
+    do {                                                                                                \
+        if ((form)->similarity == VLP_MINUS_L1)                                                         \
+            LAUNCH(compute, kernel<VLP_MINUS_L1>, grid, block, shared, __VA_ARGS__);                    \
+        else if ((form)->similarity == VLP_MINUS_L2)                                                    \
+            LAUNCH(compute, kernel<VLP_MINUS_L2>, grid, block, shared, __VA_ARGS__);                    \
+        else                                                                                            \
+            LAUNCH(compute, kernel<VLP_MINUS_MODULUS>, grid, block, shared, __VA_ARGS__);               \
+    } while (0)
+
+#endif
