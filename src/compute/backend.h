@@ -1,7 +1,7 @@
 /* The operations that training, evaluation and prediction are made of. A backend is a table of them over
  * memory of its own; trainer and evaluator are written once over the table. Pointers to arrays are the
- * backend's (host memory for the CPU); only `upload`, `download` and `resident` cross over. Structs of
- * options, such as forms and mixtures, are the caller's.
+ * backend's (host memory for the CPU); only `upload`, `download`, `resident` and what a selection is
+ * told and tells cross over. Structs of options, such as forms and mixtures, are the caller's.
  *
  * Matrices are row-major. Sums are made in an order that depends on shapes and the number of threads
  * only, so that the same work gives the same bits.
