@@ -58,7 +58,8 @@ static inline void cpu_touch(float *row, uint8_t *touched, int64_t index, int32_
 }
 
 /* Loops over one row that several operations are made of: to += weight row, <left, right>, and the sum
- * of squares, in double. */
+ * of squares, in double. (Clones for processors have names that a library would show: they are static.)
+ */
 void cpu_add_row(float *to, const float *row, float weight, int32_t width);
 float cpu_dot_row(const float *left, const float *right, int32_t width);
 double cpu_square_chunk(const float *values, int64_t count);

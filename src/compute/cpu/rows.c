@@ -16,8 +16,12 @@ void cpu_gather(vlp_compute *compute, float *out, const float *table, const int3
     }
 }
 
-VLP_CLONES void cpu_add_row(float *to, const float *row, float weight, int32_t width) {
+VLP_CLONES static void add_row(float *to, const float *row, float weight, int32_t width) {
     for (int32_t j = 0; j < width; j++) to[j] += weight * row[j];
+}
+
+void cpu_add_row(float *to, const float *row, float weight, int32_t width) {
+    add_row(to, row, weight, width);
 }
 
 vlp_status cpu_scatter_add(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
@@ -32,7 +36,7 @@ vlp_status cpu_scatter_add(vlp_compute *compute, float *table, uint8_t *touched,
         cpu_touch(to, touched, segments->row[s], width);
         for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
             int32_t item = segments->order[i];
-            cpu_add_row(to, rows + (int64_t)item * width, weights ? weights[item] : 1.0f, width);
+            add_row(to, rows + (int64_t)item * width, weights ? weights[item] : 1.0f, width);
         }
     }
     return VLP_OK;
@@ -56,7 +60,7 @@ vlp_status cpu_scatter_mean(vlp_compute *compute, float *table, uint8_t *touched
         cpu_touch(to, touched, segments->row[s], width);
         for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
             int64_t row = segments->order[i] / most;
-            cpu_add_row(to, rows + row * width, weight / (float)counts[row], width);
+            add_row(to, rows + row * width, weight / (float)counts[row], width);
         }
     }
     return VLP_OK;
@@ -86,11 +90,15 @@ static double sum_in_order(const float *parts, int64_t count) {
 }
 
 /* In double: the square of a gradient of 1e20 is still a number. */
-VLP_CLONES double cpu_square_chunk(const float *values, int64_t count) {
+VLP_CLONES static double square_chunk(const float *values, int64_t count) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < count; i++) sum += (double)values[i] * (double)values[i];
     return sum;
+}
+
+double cpu_square_chunk(const float *values, int64_t count) {
+    return square_chunk(values, count);
 }
 
 void cpu_square_sum(vlp_compute *compute, double *out, const float *values, const uint8_t *touched,
@@ -105,7 +113,7 @@ void cpu_square_sum(vlp_compute *compute, double *out, const float *values, cons
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (rows * width > 65536)
     for (int64_t c = 0; c < chunks; c++)
         for (int64_t i = c * CHUNK; i < rows && i < (c + 1) * CHUNK; i++)
-            if (!touched || touched[i]) parts[c] += cpu_square_chunk(values + i * width, width);
+            if (!touched || touched[i]) parts[c] += square_chunk(values + i * width, width);
     /* In their order, whichever thread made them. */
     for (int64_t c = 0; c < chunks; c++) sum += parts[c];
     vlp_free(parts);
@@ -119,11 +127,15 @@ void cpu_sum(vlp_compute *compute, double *out, const float *values, int64_t cou
 
 /* ---- Elementwise passes over rows ---------------------------------------------------------------- */
 
-VLP_CLONES float cpu_dot_row(const float *left, const float *right, int32_t width) {
+VLP_CLONES static float dot_row(const float *left, const float *right, int32_t width) {
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int32_t j = 0; j < width; j++) sum += left[j] * right[j];
     return sum;
+}
+
+float cpu_dot_row(const float *left, const float *right, int32_t width) {
+    return dot_row(left, right, width);
 }
 
 void cpu_add(vlp_compute *compute, float *x, const float *y, int64_t count) {
@@ -136,7 +148,7 @@ void cpu_project_add(vlp_compute *compute, float *grad, const float *a, const fl
 #pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
     for (int64_t i = 0; i < rows; i++) {
         const float *from = a + i * width, *row = t + i * width;
-        float along = cpu_dot_row(from, row, width) * inverse_norms[i] * inverse_norms[i];
+        float along = dot_row(from, row, width) * inverse_norms[i] * inverse_norms[i];
         for (int32_t j = 0; j < width; j++) grad[i * width + j] += from[j] - row[j] * along;
     }
 }
