@@ -161,14 +161,31 @@ static double line(work *w, const char *what, operation one, double bytes, doubl
 
 enum { SIDE = 8192 };
 static float *left_matrix, *right_matrix, *product_matrix;
+static vlp_bf16 *left_rounded, *right_rounded;
 
 static void read_much(work *w) {
     w->backend->square_sum(w->compute, (double *)product_matrix, left_matrix, NULL, SIDE, SIDE);
 }
 
+/* As a step multiplies: over rounded copies, or in TF32. */
 static void multiply_much(work *w) {
-    w->backend->product(w->compute, false, true, SIDE, SIDE, SIDE, 1, left_matrix, SIDE, right_matrix,
-                        SIDE, 0, product_matrix, SIDE);
+    if (w->trainer->rounds)
+        w->backend->product_rounded(w->compute, false, true, SIDE, SIDE, SIDE, 1, left_rounded, SIDE,
+                                    right_rounded, SIDE, 0, product_matrix, SIDE);
+    else
+        w->backend->product(w->compute, false, true, SIDE, SIDE, SIDE, 1, left_matrix, SIDE,
+                            right_matrix, SIDE, 0, product_matrix, SIDE);
+}
+
+/* Rounded copies of the two factors. */
+static void round_factors(work *w) {
+    vlp_rounding rounding = vlp_rounding_of(1, SIDE);
+    size_t bytes = (size_t)SIDE * SIDE * sizeof(vlp_bf16);
+    left_rounded = w->backend->allocate(w->compute, bytes);
+    right_rounded = w->backend->allocate(w->compute, bytes);
+    if (!left_rounded || !right_rounded) exit(1);
+    w->backend->round_rows(w->compute, left_rounded, &rounding, left_matrix, SIDE, SIDE);
+    w->backend->round_rows(w->compute, right_rounded, &rounding, right_matrix, SIDE, SIDE);
 }
 
 static void measure_card(work *w) {
@@ -184,14 +201,19 @@ static void measure_card(work *w) {
     need(w->backend->upload(w->compute, left_matrix, host, bytes));
     need(w->backend->upload(w->compute, right_matrix, host, bytes));
     free(host);
+    if (w->trainer->rounds) round_factors(w);
     w->bandwidth = (double)bytes / time_of(w, read_much, 4);
     w->products = 2.0 * SIDE * SIDE * SIDE / time_of(w, multiply_much, 2);
     w->roots = 132 * 16 * 1.755e9;
     w->backend->release(w->compute, left_matrix);
     w->backend->release(w->compute, right_matrix);
     w->backend->release(w->compute, product_matrix);
-    printf("card: reads %.2f TB/s, products in TF32 %.0f TFLOP/s\n", 1e-12 * w->bandwidth,
-           1e-12 * w->products);
+    if (w->trainer->rounds) {
+        w->backend->release(w->compute, left_rounded);
+        w->backend->release(w->compute, right_rounded);
+    }
+    printf("card: reads %.2f TB/s, products in %s %.0f TFLOP/s\n", 1e-12 * w->bandwidth,
+           w->trainer->rounds ? "bf16" : "TF32", 1e-12 * w->products);
 }
 
 /* ---- Operations of a step ------------------------------------------------------------------------ */
