@@ -124,7 +124,7 @@ test-programs: $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/vlp
 CUDA_TESTS := test_ops test_rounded test_batch test_gradients test_edges test_head test_head_ops \
               test_sampler test_rank test_select test_evaluate test_predict test_train cuda/test_cuda
 test-cuda: all $(CUDA_TESTS:%=$(BUILD)/tests/%)
-	@scripts/device test $(BUILD)
+	@VLP_SANITIZE=1 scripts/device test $(BUILD)
 
 bench-cuda: all $(BUILD)/bench/bench_cuda
 	@scripts/device bench $(BUILD)

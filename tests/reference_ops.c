@@ -170,14 +170,6 @@ double reference_negative_loss(const double *scores, const double *p1, int32_t w
     return loss / 2;
 }
 
-uint16_t reference_rounded(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    uint32_t below = bits >> 16, rest = bits & 0xffff;
-    bool up = rest > 0x8000 || (rest == 0x8000 && below % 2 == 1);
-    return (uint16_t)(below + up);
-}
-
 double reference_softmax_loss(const double *logits, int32_t answer, const double *scale,
                               const double *offset, double temperature, int64_t columns) {
     double most = -INFINITY, total = 0, gold = 0;

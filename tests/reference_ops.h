@@ -22,9 +22,6 @@ void reference_weights(const vlp_weight_form *form, double *p1, const double *sc
 /* (-log s(positive) - sum p1 log s(-negative)) / 2; p1 does not move with the scores. */
 double reference_negative_loss(const double *scores, const double *p1, int32_t width);
 /* Cross-entropy of softmax(temperature scale[j] logits[j] + offset[j]); NULL: 1, 0. */
-/* A number in bf16, as bits: the nearest, of two as near the even one. */
-uint16_t reference_rounded(float x);
-
 double reference_softmax_loss(const double *logits, int32_t answer, const double *scale,
                               const double *offset, double temperature, int64_t columns);
 /* Sum of |x|^3, of complex numbers where `moduli`. */

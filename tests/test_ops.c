@@ -391,17 +391,11 @@ static void reference_update(trained *table, const vlp_update *update, double ra
 
 /* The copy is that of what stands in the table. */
 static void expect_rounded(lab *bench, const trained *table, const vlp_updated *updated) {
-    int32_t size = table->rows * table->width, stride = vlp_rounding_stride(&updated->rounding);
-    const double *x = lab_get(bench, table->x_on, size);
-    vlp_bf16 copy[4096];
-    assert_true(table->rows * stride <= 4096);
-    lab_get_bytes(bench, copy, updated->rounded, (size_t)(table->rows * stride) * sizeof *copy);
-    for (int32_t i = 0; i < size; i++) {
-        int32_t column = i % table->width, part = column / updated->rounding.width;
-        int32_t at = i / table->width * stride + part * updated->rounding.padded +
-                     column % updated->rounding.width;
-        assert_int_equal(copy[at], reference_rounded((float)x[i]));
-    }
+    int32_t size = table->rows * table->width;
+    double *expected = lab_get(bench, table->x_on, size);
+    for (int32_t i = 0; i < size; i++) expected[i] = lab_rounded(expected[i]);
+    lab_expect("rounded copy", expected,
+               lab_get_rounded(bench, updated->rounded, &updated->rounding, table->rows), size, 0, 0);
 }
 
 static void expect_update(lab *bench, const trained *table, const vlp_updated *updated, bool marked) {

@@ -1,26 +1,15 @@
 /* Operations over rounded copies, held to the same operations over the same numbers in fp32. Backends
  * without them have nothing to show here. */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "lab.h"
-#include "reference_ops.h"
 
 enum { SEED = 7100 };
-
-static float value_of(vlp_bf16 bits) {
-    uint32_t word = (uint32_t)bits << 16;
-    float x;
-    memcpy(&x, &word, sizeof x);
-    return x;
-}
 
 /* Random numbers that bf16 holds exactly. */
 static double *rounded_random(lab *bench, int64_t count, double range) {
     double *values = lab_random(bench, count, range);
-    for (int64_t i = 0; i < count; i++)
-        values[i] = (double)value_of(reference_rounded((float)values[i]));
+    for (int64_t i = 0; i < count; i++) values[i] = lab_rounded(values[i]);
     return values;
 }
 
@@ -30,12 +19,7 @@ static vlp_rounding any_rounding(lab *bench) {
 
 /* The copy of rows on the backend. */
 static vlp_bf16 *put_rounded(lab *bench, const vlp_rounding *rounding, const float *from, int32_t rows) {
-    size_t size = (size_t)(rows * vlp_rounding_stride(rounding)) * sizeof(vlp_bf16);
-    char *poison = malloc(size);
-    assert_non_null(poison);
-    memset(poison, 0x7f, size);
-    vlp_bf16 *out = lab_put_bytes(bench, poison, size);
-    free(poison);
+    vlp_bf16 *out = lab_rounded_places(bench, rounding, rows);
     bench->backend->round_rows(bench->compute, out, rounding, from, rounding->parts * rounding->width,
                                rows);
     return out;
@@ -43,20 +27,11 @@ static vlp_bf16 *put_rounded(lab *bench, const vlp_rounding *rounding, const flo
 
 static void check_rounding(lab *bench) {
     vlp_rounding rounding = any_rounding(bench);
-    int32_t width = rounding.parts * rounding.width, stride = vlp_rounding_stride(&rounding);
-    int32_t rows = lab_between(bench, 1, 9), cells = rows * stride;
-    double *values = lab_random(bench, rows * width, 3);
-    vlp_bf16 *on = put_rounded(bench, &rounding, lab_put(bench, values, rows * width), rows);
-    vlp_bf16 *got = calloc((size_t)cells, sizeof *got);
-    assert_non_null(got);
-    lab_get_bytes(bench, got, on, (size_t)cells * sizeof *got);
-    for (int32_t i = 0; i < cells; i++) {
-        int32_t part = i % stride / rounding.padded, at = i % stride % rounding.padded;
-        int32_t from = i / stride * width + part * rounding.width + at;
-        bool there = at < rounding.width;
-        assert_int_equal(got[i], there ? reference_rounded((float)values[from]) : 0);
-    }
-    free(got);
+    int32_t rows = lab_between(bench, 1, 9), count = rows * rounding.parts * rounding.width;
+    double *values = lab_random(bench, count, 3), *expected = lab_zeros(bench, count);
+    for (int32_t i = 0; i < count; i++) expected[i] = lab_rounded(values[i]);
+    vlp_bf16 *on = put_rounded(bench, &rounding, lab_put(bench, values, count), rows);
+    lab_expect("rounded rows", expected, lab_get_rounded(bench, on, &rounding, rows), count, 0, 0);
 }
 
 /* Products of numbers that bf16 holds: only the order of the sums differs. */
@@ -159,28 +134,14 @@ static pair_result run_pairs(lab *bench, const pair_case *one, bool rounded) {
     return out;
 }
 
-/* Distance of two arrays over the norm of the first. */
-static double apart(const double *expected, const double *got, int32_t count) {
-    double difference = 0, norm = 0;
-    for (int32_t i = 0; i < count; i++) {
-        if (isinf(expected[i])) {
-            assert_true(expected[i] == got[i]);
-            continue;
-        }
-        difference += (expected[i] - got[i]) * (expected[i] - got[i]);
-        norm += expected[i] * expected[i];
-    }
-    assert_true(isfinite(difference));
-    return norm > 0 ? sqrt(difference / norm) : sqrt(difference);
-}
-
 static void check_pairs(lab *bench, vlp_similarity similarity) {
     pair_case one;
     make_case(bench, &one, similarity);
     pair_result full = run_pairs(bench, &one, false), rounded = run_pairs(bench, &one, true);
-    assert_true(apart(full.scores, rounded.scores, one.total) < 1e-2);
-    assert_true(apart(full.q_grad, rounded.q_grad, one.batch * one.form.query_width) < 1e-2);
-    assert_true(apart(full.entity_grad, rounded.entity_grad, one.size) < 1e-2);
+    lab_expect_close("rounded scores", full.scores, rounded.scores, one.total, 1e-2);
+    lab_expect_close("rounded pairs: queries", full.q_grad, rounded.q_grad,
+                     one.batch * one.form.query_width, 1e-2);
+    lab_expect_close("rounded pairs: entities", full.entity_grad, rounded.entity_grad, one.size, 1e-2);
     assert_memory_equal(full.touched, rounded.touched, sizeof full.touched);
 }
 
@@ -189,7 +150,6 @@ static void check_pairs(lab *bench, vlp_similarity similarity) {
 /* What an update leaves behind. */
 typedef struct updated_rows {
     double *x, *first, *second, *norms;
-    vlp_bf16 copy[64 * 1024];
     uint8_t touched[64];
 } updated_rows;
 
@@ -238,20 +198,15 @@ static void run_update(lab *bench, const pair_case *one, int kind, bool fused, c
     out->first = lab_get(bench, table.first, one->size);
     out->second = lab_get(bench, table.second, one->size);
     out->norms = lab_get(bench, table.inverse_norms, one->entities);
-    int32_t cells = one->entities * vlp_rounding_stride(&pairs.rounding);
-    assert_true(cells <= 64 * 1024);
-    lab_get_bytes(bench, out->copy, table.rounded, (size_t)cells * sizeof *out->copy);
     lab_get_bytes(bench, out->touched, table.touched, (size_t)one->entities);
     lab_get_bytes(bench, &report, update.report, sizeof report);
     assert_int_equal(report.fault, VLP_FAULT_NONE);
     if (!fused) return;
     /* The copy is of what stands there; norms that are made anew have the same bits. */
-    vlp_bf16 *again = put_rounded(bench, &pairs.rounding, table.value, one->entities);
-    vlp_bf16 *expected = calloc((size_t)cells, sizeof *expected);
-    assert_non_null(expected);
-    lab_get_bytes(bench, expected, again, (size_t)cells * sizeof *expected);
-    assert_memory_equal(out->copy, expected, (size_t)cells * sizeof *expected);
-    free(expected);
+    double *expected = lab_zeros(bench, one->size);
+    for (int32_t i = 0; i < one->size; i++) expected[i] = lab_rounded(out->x[i]);
+    lab_expect("the copy", expected,
+               lab_get_rounded(bench, table.rounded, &pairs.rounding, one->entities), one->size, 0, 0);
     assert_int_equal(backend->pair_norms(bench->compute, table.inverse_norms, table.value, one->entities,
                                          &pairs.rounding),
                      VLP_OK);
@@ -259,7 +214,7 @@ static void run_update(lab *bench, const pair_case *one, int kind, bool fused, c
 }
 
 static void check_update(lab *bench, vlp_similarity similarity) {
-    static updated_rows apart_rows, fused;
+    updated_rows apart_rows, fused;
     const uint8_t none[64] = {0};
     pair_case one;
     make_case(bench, &one, similarity);
@@ -287,20 +242,20 @@ static void check_softmax(lab *bench) {
     float *losses[2] = {lab_put(bench, lab_zeros(bench, count), count),
                         lab_put(bench, lab_zeros(bench, count), count)};
     float *full = lab_put(bench, logits, cells), *kept = lab_put(bench, logits, cells);
-    vlp_bf16 *got = calloc((size_t)cells, sizeof *got);
-    assert_non_null(got);
-    vlp_bf16 *rounded = lab_put_bytes(bench, got, (size_t)cells * sizeof *got);
+    vlp_rounding rounding = {1, columns, stride};
+    vlp_bf16 *zeros = calloc((size_t)cells, sizeof *zeros);
+    assert_non_null(zeros);
+    vlp_bf16 *rounded = lab_put_bytes(bench, zeros, (size_t)cells * sizeof *zeros);
+    free(zeros);
     bench->backend->softmax_loss(bench->compute, full, NULL, losses[0], answers, weights, scale_on, NULL,
                                  10, count, columns, stride);
     bench->backend->softmax_loss(bench->compute, kept, rounded, losses[1], answers, weights, scale_on,
                                  NULL, 10, count, columns, stride);
-    double *expected = lab_get(bench, full, cells);
-    lab_get_bytes(bench, got, rounded, (size_t)cells * sizeof *got);
-    for (int32_t i = 0; i < cells; i++) {
-        bool there = i % stride < columns;
-        assert_int_equal(got[i], there ? reference_rounded((float)expected[i]) : 0);
-    }
-    free(got);
+    double *gradients = lab_get(bench, full, cells), *expected = lab_zeros(bench, count * columns);
+    for (int32_t i = 0; i < count * columns; i++)
+        expected[i] = lab_rounded(gradients[i / columns * stride + i % columns]);
+    lab_expect("rounded softmax", expected, lab_get_rounded(bench, rounded, &rounding, count),
+               count * columns, 0, 0);
     lab_expect_same_bits(bench, "logits that stay", logits, kept, cells);
     lab_expect_same_bits(bench, "losses", lab_get(bench, losses[0], count), losses[1], count);
 }

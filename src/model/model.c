@@ -131,7 +131,10 @@ vlp_status vlp_model_keep_rounded(vlp_model *model) {
             parts ? vlp_rounding_of(2, table->width / 2) : vlp_rounding_of(1, table->width);
         size_t count = (size_t)padded_rows(model, table) * (size_t)vlp_rounding_stride(&table->rounding);
         table->rounded = model->backend->allocate(model->compute, count * sizeof *table->rounded);
-        if (!table->rounded) return vlp_fail_memory(table->name);
+        if (!table->rounded)
+            return vlp_fail_device_memory(model->backend, model->compute, "rounded copies",
+                                          (int64_t)(count * sizeof *table->rounded),
+                                          "lower dim, or set precision = fp32");
     }
     return VLP_OK;
 }

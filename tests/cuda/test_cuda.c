@@ -69,18 +69,8 @@ static lab *side(both *b, int i) {
 /* The length of the difference over the length of the expected: what sums of many numbers are held to.
  */
 static void expect_close(both *b, const char *what, floats values, int64_t count, double tolerance) {
-    double *expected = lab_get(&b->cpu, values.on[0], count),
-           *got = lab_get(&b->gpu, values.on[1], count);
-    double difference = 0, size = 0;
-    for (int64_t i = 0; i < count; i++) {
-        if (isinf(expected[i]) && expected[i] == got[i]) continue;
-        difference += (got[i] - expected[i]) * (got[i] - expected[i]);
-        size += expected[i] * expected[i];
-    }
-    double off = size > 0 ? sqrt(difference / size) : sqrt(difference);
-    if (off <= tolerance) return; /* and not when it is no number */
-    print_error("%s: off by %.3g, allowed %.3g\n", what, off, tolerance);
-    fail();
+    lab_expect_close(what, lab_get(&b->cpu, values.on[0], count), lab_get(&b->gpu, values.on[1], count),
+                     count, tolerance);
 }
 
 static void must(vlp_status status) {

@@ -63,6 +63,19 @@ __device__ inline bool segment_begins(const uint32_t *keys, int64_t at, uint32_t
     return keys[at] < rows && (at == 0 || keys[at - 1] != keys[at]);
 }
 
+/* Whether an ascending list has a number. */
+__device__ inline bool list_has(const int32_t *list, int64_t count, int32_t number) {
+    int64_t low = 0, high = count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (list[middle] < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && list[low] == number;
+}
+
 /* The number of flags before mine in the block, and of all. All threads of whole warps. */
 __device__ inline int32_t place_of(bool flag, int32_t *total) {
     __shared__ int32_t counts[32];

@@ -62,19 +62,6 @@ typedef struct drawing {
 
 /* ---- Entities ------------------------------------------------------------------------------------ */
 
-/* Whether an entity is in an ascending list. */
-__device__ static bool contains(const int32_t *list, int32_t count, int32_t entity) {
-    int32_t low = 0, high = count;
-    while (low < high) {
-        int32_t middle = (low + high) / 2;
-        if (list[middle] < entity)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && list[low] == entity;
-}
-
 /* The shell of a distance: 0 and 1 are shell 1 (a head is as near as a neighbour), what is farther than
  * the last shell belongs to it. Shell 0 is all entities when draws are uniform. */
 __device__ static int32_t shell_at(const query &asked, int32_t distance) {
@@ -90,12 +77,12 @@ __device__ static int32_t shell_of(const sampling &options, const query &asked, 
     const int32_t *counts = view.counts + static_cast<int64_t>(asked.head) * (view.limit + 1);
     const int32_t *members = view.near_member + view.near_offset[asked.head];
     for (int32_t d = 1; d <= view.near[asked.head]; members += counts[d++])
-        if (contains(members, counts[d], entity)) return shell_at(asked, d);
+        if (list_has(members, counts[d], entity)) return shell_at(asked, d);
     return asked.last;
 }
 
 __device__ static bool is_known(const query &asked, int32_t entity) {
-    return contains(asked.known, asked.known_count, entity);
+    return list_has(asked.known, asked.known_count, entity);
 }
 
 /* The random words of entities that share them, a byte each. */

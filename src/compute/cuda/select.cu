@@ -84,19 +84,6 @@ __device__ static void sort_items(candidate *items, int32_t count) {
     __syncthreads();
 }
 
-/* Whether an ascending list has the entity. */
-__device__ static bool listed(const int32_t *items, int64_t count, int32_t entity) {
-    int64_t low = 0, high = count;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (items[middle] < entity)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && items[low] == entity;
-}
-
 /* What all threads of a block know of its row. */
 typedef struct row_state {
     candidate *room;
@@ -144,7 +131,7 @@ __global__ static void __launch_bounds__(SELECT_THREADS)
             uint64_t key = key_of(score, first + e);
             bool number = score == score;
             if (number && key <= row.threshold) continue;
-            if (listed(view.excluded + begin, excluded, first + e)) continue;
+            if (list_has(view.excluded + begin, excluded, first + e)) continue;
             if (number)
                 row.room[atomicAdd(&used, 1)] = {key, h, v};
             else
