@@ -76,3 +76,14 @@ int support_count(const char *folder) {
     closedir(handle);
     return count;
 }
+
+const char *support_family(int32_t families, int32_t generations) {
+    static char folder[64];
+    if (folder[0]) return folder;
+    snprintf(folder, sizeof folder, "%s/people", support_folder());
+    vlp_family_options options = VLP_FAMILY_OPTIONS_INIT;
+    options.families = families;
+    options.generations = generations;
+    assert_int_equal(vlp_family_generate(NULL, folder, &options), VLP_OK);
+    return folder;
+}

@@ -22,6 +22,8 @@ void support_write_gzip(const char *folder, const char *name, const void *data, 
 char *support_read(const char *folder, const char *name);
 /* folder/name in one of a few static buffers. */
 const char *support_path(const char *folder, const char *name);
+/* A generated family as a data set, made once a program. */
+const char *support_family(int32_t families, int32_t generations);
 /* How many entries a folder has. */
 int support_count(const char *folder);
 

@@ -389,30 +389,35 @@ static void reference_update(trained *table, const vlp_update *update, double ra
     }
 }
 
-/* The copy is that of what stands in the table. */
-static void expect_rounded(lab *bench, const trained *table, const vlp_updated *updated) {
+/* Copy and norms are those of what stands in the table, in the rows that were moved. */
+static void expect_copies(lab *bench, const trained *table, const vlp_updated *updated) {
     int32_t size = table->rows * table->width;
-    double *expected = lab_get(bench, table->x_on, size);
-    for (int32_t i = 0; i < size; i++) expected[i] = lab_rounded(expected[i]);
-    lab_expect("rounded copy", expected,
-               lab_get_rounded(bench, updated->rounded, &updated->rounding, table->rows), size, 0, 0);
+    double *x = lab_get(bench, table->x_on, size), *expected = lab_zeros(bench, size);
+    double *norms = lab_get(bench, updated->inverse_norms, table->rows);
+    double *copy = updated->rounded
+                       ? lab_get_rounded(bench, updated->rounded, &updated->rounding, table->rows)
+                       : NULL;
+    for (int32_t i = 0; i < table->rows; i++) {
+        double norm = norm_of(x + i * table->width, table->width);
+        double inverse = norm > 1e-12 ? 1 / norm : 0;
+        if (updated->lazy && !table->touched[i]) continue;
+        lab_expect("norm", &inverse, &norms[i], 1, 1e-4, 1e-3);
+        for (int32_t j = 0; j < table->width; j++)
+            expected[i * table->width + j] = lab_rounded(x[i * table->width + j]);
+        if (copy)
+            lab_expect("rounded copy", expected + i * table->width, copy + i * table->width,
+                       table->width, 0, 0);
+    }
 }
 
 static void expect_update(lab *bench, const trained *table, const vlp_updated *updated, bool marked) {
     int32_t size = table->rows * table->width;
-    double *second = lab_zeros(bench, size), *norms = lab_zeros(bench, table->rows);
+    double *second = lab_zeros(bench, size);
     uint8_t touched[400], none[400] = {0};
     for (int32_t i = 0; i < size; i++) second[i] = table->moments[i].second;
-    for (int32_t i = 0; i < table->rows; i++) {
-        norms[i] = norm_of(table->x + i * table->width, table->width);
-        norms[i] = norms[i] > 1e-12 ? 1 / norms[i] : 0;
-    }
     lab_expect("updated table", table->x, lab_get(bench, table->x_on, size), size, 2e-5, 0.1);
     lab_expect("second moments", second, lab_get(bench, table->second_on, size), size, 1e-4, 1e-4);
-    if (updated->inverse_norms && !updated->lazy)
-        lab_expect("norms", norms, lab_get(bench, updated->inverse_norms, table->rows), table->rows,
-                   1e-3, 1e-2);
-    if (updated->rounded && !updated->lazy) expect_rounded(bench, table, updated);
+    expect_copies(bench, table, updated);
     if (!marked) return;
     lab_get_bytes(bench, touched, table->touched_on, (size_t)table->rows);
     assert_memory_equal(touched, none, (size_t)table->rows);
@@ -450,10 +455,11 @@ static vlp_updated run_update(lab *bench, const trained *table, const vlp_update
     updated[1].grad = lab_put(bench, &zero, 1);
     updated[1].first = lab_put(bench, &zero, 1);
     updated[1].second = lab_put(bench, &zero, 1);
-    size_t cells = (size_t)(table->rows * vlp_rounding_stride(&updated[0].rounding));
-    static const vlp_bf16 zeros[4096];
-    if (bench->backend->rounds && cells <= 4096)
-        updated[0].rounded = lab_put_bytes(bench, zeros, cells * sizeof *zeros);
+    if (bench->backend->rounds) {
+        updated[0].rounded = lab_rounded_places(bench, &updated[0].rounding, table->rows);
+        bench->backend->round_rows(bench->compute, updated[0].rounded, &updated[0].rounding, table->x_on,
+                                   table->width, table->rows);
+    }
     bench->backend->update(bench->compute, update, updated, 2);
     lab_expect("the other table", &one, lab_get(bench, updated[1].value, 1), 1, 0, 0);
     return updated[0];

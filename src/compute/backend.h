@@ -110,8 +110,8 @@ typedef struct vlp_head_inputs {
 typedef struct vlp_update {
     int32_t kind; /* 0 Adam, 1 Adagrad */
     float beta1, beta2, epsilon;
-    /* On the backend, NULL: none. After a fault nothing moves; a gradient that is not finite is noted as
-     * one. */
+    /* On the backend, NULL: none. After a fault nothing moves. A gradient that is not finite is noted as
+     * one, while the tables are moved: what stands in them then is of no use. */
     vlp_step_report *report;
 } vlp_update;
 
@@ -287,9 +287,7 @@ typedef struct vlp_backend {
     void (*relation_query_backward)(vlp_compute *compute, const vlp_form *form, float *heads_grad,
                                     float *answers_grad, const float *v_grad, const float *heads,
                                     const float *answers, int64_t count);
-    /* k (count, query_width) from answers, where form moves them; a copy otherwise. */
-    void (*answer)(vlp_compute *compute, const vlp_form *form, float *k, const float *answers,
-                   const int32_t *relations, const float *relation_table, int64_t count);
+    /* Back from k (count, query_width): the answers, moved where the form moves them. */
     vlp_status (*answer_backward)(vlp_compute *compute, const vlp_form *form, float *answers_grad,
                                   float *relation_grad, const float *k_grad, const float *answers,
                                   const int32_t *relations, const float *relation_table,
@@ -301,8 +299,8 @@ typedef struct vlp_backend {
                               const int32_t *relations, const float *relation_table,
                               const float *entity_table, int32_t entities, const vlp_pairs *pairs);
     /* For the pairs and queries that pair_scores was called with last, unchanged.
-     * From d scores: q_grad (batch, query_width) =, entity_grad += (NULL: not wanted), relation_grad +=
-     * (moved answers only), touched as in scatter_add. */
+     * From d scores: q_grad (batch, query_width) =, entity_grad += (NULL: not wanted, over rounded
+     * copies only), relation_grad += (moved answers only), touched as in scatter_add. */
     vlp_status (*pair_backward)(vlp_compute *compute, const vlp_form *form, float *q_grad,
                                 float *entity_grad, uint8_t *touched, float *relation_grad,
                                 const float *scores_grad, const float *q, const int32_t *relations,

@@ -1,7 +1,5 @@
 /* The horizontal loss L2 of a step: sampled negatives, or 1-to-All cross-entropy with N3 and relation
  * prediction. */
-#include <string.h>
-
 #include "learn/trainer_inside.h"
 
 /* The paper's L2 over sampled negatives: gradients of q and of entities. */

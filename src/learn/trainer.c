@@ -320,8 +320,8 @@ void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t ro
 
 vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer) {
     const vlp_table *entities = &trainer->model->tables[VLP_TABLE_ENTITIES];
-    return (vlp_pairs){trainer->batch, trainer->width, trainer->chosen.pairs, entities->rounded,
-                       entities->rounding};
+    return (vlp_pairs){trainer->batch, trainer->width, trainer->chosen.pairs,
+                       trainer->rounds ? entities->rounded : NULL, entities->rounding};
 }
 
 /* The tables that a step trains, by group. */
@@ -368,7 +368,7 @@ static vlp_updated updated_table(const vlp_trainer *trainer, int id) {
                          .lazy = entities && trainer->settings->optimizer == VLP_LAZY_ADAM,
                          .inverse_norms =
                              entities && needs_norms(trainer) ? trainer->inverse_norms : NULL,
-                         .rounded = table->rounded,
+                         .rounded = trainer->rounds ? table->rounded : NULL,
                          .rounding = table->rounding};
 }
 
@@ -422,7 +422,11 @@ static void clear_gradients(vlp_trainer *trainer) {
               *relations = &model->tables[VLP_TABLE_RELATIONS];
     backend->zero(model->compute, relations->grad,
                   (size_t)relations->rows * (size_t)relations->width * sizeof(float));
-    if (!trainer->settings->vertical || !trainer->settings->vertical_gradient) return;
+    /* Where L1 is felt by all entities, or along with a 1-to-All loss, whole tables are added. */
+    const vlp_settings *settings = trainer->settings;
+    if (!settings->vertical || !settings->vertical_gradient ||
+        (settings->candidates > 0 && settings->loss == VLP_LOSS_NEGATIVES))
+        return;
     backend->zero(model->compute, entities->grad,
                   (size_t)entities->rows * (size_t)entities->width * sizeof(float));
     backend->fill_bytes(model->compute, entities->touched, 1, (size_t)entities->rows);

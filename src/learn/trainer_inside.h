@@ -70,7 +70,8 @@ void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t ro
 /* The pairs of the step: every query with its answer and its negatives. */
 vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer);
 
-/* The two losses of a step, each adding to the gradients of what it trains. */
+/* The two losses of a step, with the gradients of what they train (of entities only as far as `fused`
+ * leaves them to the update). */
 vlp_status vlp_horizontal_step(vlp_trainer *trainer);
 vlp_status vlp_vertical_step(vlp_trainer *trainer);
 

@@ -125,7 +125,7 @@ static bool is_rounded(int id) {
 vlp_status vlp_model_keep_rounded(vlp_model *model) {
     for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
-        if (!is_rounded(id) || table->rows == 0) continue;
+        if (!is_rounded(id) || table->rows == 0 || table->rounded) continue;
         bool parts = id == VLP_TABLE_ENTITIES && model->form.similarity == VLP_MINUS_MODULUS;
         table->rounding =
             parts ? vlp_rounding_of(2, table->width / 2) : vlp_rounding_of(1, table->width);

@@ -1,7 +1,5 @@
 /* Rank counts: how many candidates score above the answer, how many the same, for several mixtures of
  * the two scores at once. */
-#include <string.h>
-
 #include <omp.h>
 
 #include "compute/cpu/cpu.h"

@@ -1,7 +1,7 @@
 /* Rows of tables: gathering, scattering, norms, elementwise passes. */
+#include <math.h>
 #include <string.h>
 
-#include "base/vector_math.h"
 #include "compute/cpu/cpu.h"
 
 void cpu_gather(vlp_compute *compute, float *out, const float *table, const int32_t *ids, int64_t count,

@@ -273,7 +273,6 @@ static void fill_model_operations(vlp_backend *table) {
     table->query_backward = cuda_query_backward;
     table->relation_query = cuda_relation_query;
     table->relation_query_backward = cuda_relation_query_backward;
-    table->answer = cuda_answer;
     table->answer_backward = cuda_answer_backward;
     table->pair_scores = cuda_pair_scores;
     table->pair_backward = cuda_pair_backward;

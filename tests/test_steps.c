@@ -1,0 +1,176 @@
+/* Steps of a trainer by themselves: what a lazy optimizer leaves alone, logits in blocks, and numbers
+ * that are not finite. */
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab.h"
+#include "learn/trainer_inside.h"
+
+static void must(vlp_status status) {
+    if (status != VLP_OK) fail_msg("%s", vlp_error_message());
+}
+
+/* A trainer over the family, with the settings of its caller. */
+typedef struct steps {
+    vlp_settings settings;
+    vlp_dataset *dataset;
+    vlp_compute *compute;
+    vlp_model *model;
+    vlp_trainer *trainer;
+} steps;
+
+static void open_steps(steps *work, const char *const *texts) {
+    const vlp_backend *backend = lab_backend();
+    vlp_settings *settings = &work->settings;
+    vlp_settings_default(settings);
+    for (; *texts; texts++) {
+        char key[32];
+        const char *equals = strchr(*texts, '=');
+        snprintf(key, sizeof key, "%.*s", (int)(equals - *texts), *texts);
+        must(vlp_settings_set(settings, key, equals + 1, "test"));
+    }
+    must(vlp_settings_check(settings));
+    must(vlp_dataset_open(&work->dataset, support_family(6, 3), NULL));
+    must(backend->open(&work->compute, 2));
+    vlp_model_options options = {settings->model, settings->dim, settings->relation_dim, settings->norm,
+                                 settings->margin};
+    must(vlp_model_new(&work->model, backend, work->compute, &options,
+                       vlp_dataset_entity_count(work->dataset),
+                       2 * vlp_dataset_relation_count(work->dataset), settings->vertical, true));
+    must(vlp_model_init(work->model, 0, settings->init_scale));
+    must(vlp_trainer_new(&work->trainer, work->dataset, settings, work->model, NULL));
+}
+
+static void close_steps(steps *work) {
+    vlp_trainer_free(work->trainer);
+    vlp_model_free(work->model);
+    lab_backend()->close(work->compute);
+    vlp_dataset_free(work->dataset);
+}
+
+/* The numbers of a table; the caller frees them. */
+static float *numbers_of(const steps *work, int id) {
+    const vlp_table *table = &work->model->tables[id];
+    size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
+    float *numbers = malloc(bytes);
+    assert_non_null(numbers);
+    must(lab_backend()->download(work->compute, numbers, table->value, bytes));
+    return numbers;
+}
+
+/* A lazy optimizer leaves the rows alone that a step has nothing to say of. */
+static void lazy_moves_few(void **state) {
+    (void)state;
+    const char *const cases[][9] = {
+        {"optimizer=lazy-adam", "batch=2", "negatives=3", "references=1", "dim=4", NULL},
+        {"optimizer=lazy-adam", "batch=2", "negatives=3", "references=1", "dim=4", "candidates=4",
+         "vertical_gradient=on", NULL}};
+    for (int i = 0; i < 2; i++) {
+        steps work = {.trainer = NULL};
+        open_steps(&work, cases[i]);
+        const vlp_table *table = &work.model->tables[VLP_TABLE_ENTITIES];
+        /* Answers and negatives, heads; where L1 is felt also both ends of references, and candidates.
+         */
+        int64_t most = 2 * 4 + 2 + (i == 1 ? 2 * 2 + 2 + 4 : 0);
+        assert_true(most < table->rows);
+        float *before = numbers_of(&work, VLP_TABLE_ENTITIES);
+        for (int64_t step = 0; step < 6; step++) {
+            must(vlp_trainer_step(NULL, work.trainer, step, false));
+            float *after = numbers_of(&work, VLP_TABLE_ENTITIES);
+            int64_t moved = 0;
+            for (int64_t row = 0; row < table->rows; row++)
+                moved += memcmp(before + row * table->width, after + row * table->width,
+                                (size_t)table->width * sizeof *after) != 0;
+            assert_in_range(moved, 1, most);
+            free(before);
+            before = after;
+        }
+        free(before);
+        close_steps(&work);
+    }
+}
+
+/* Logits are made in as many blocks as memory asks for: that changes nothing but the last digits. */
+static void blocks_of_logits(void **state) {
+    (void)state;
+    const char *const cases[][9] = {
+        {"model=complex", "loss=cross-entropy", "batch=60", "dim=8", "rate=0.05", NULL},
+        {"model=complex", "loss=cross-entropy", "batch=60", "dim=8", "rate=0.05", "vertical_gradient=on",
+         NULL},
+        {"model=complex", "loss=cross-entropy", "batch=60", "dim=8", "rate=0.05", "precision=bf16",
+         NULL},
+        {"model=rotate", "batch=60", "dim=8", "rate=0.05", "precision=bf16", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float *numbers[2][2];
+        int64_t counts[2] = {0, 0};
+        const int tables[2] = {VLP_TABLE_ENTITIES, VLP_TABLE_OUTPUT};
+        for (int small = 0; small < 2; small++) {
+            steps work = {.trainer = NULL};
+            open_steps(&work, cases[i]);
+            if (small) work.trainer->block = 7;
+            for (int64_t step = 0; step < 3; step++)
+                must(vlp_trainer_step(NULL, work.trainer, step, false));
+            for (int t = 0; t < 2; t++) {
+                numbers[small][t] = numbers_of(&work, tables[t]);
+                counts[t] = work.model->tables[tables[t]].rows * work.model->tables[tables[t]].width;
+            }
+            close_steps(&work);
+        }
+        for (int t = 0; t < 2; t++) {
+            double difference = 0, size = 0;
+            for (int64_t j = 0; j < counts[t]; j++) {
+                difference += pow((double)numbers[0][t][j] - (double)numbers[1][t][j], 2);
+                size += pow((double)numbers[0][t][j], 2);
+            }
+            if (!(difference <= 1e-5 * size))
+                fail_msg("case %zu: off by %g", i, sqrt(difference / size));
+            free(numbers[0][t]);
+            free(numbers[1][t]);
+        }
+    }
+}
+
+/* A loss that is not finite ends a step with its number, and the tables stay as they are. */
+static void not_finite_is_named(void **state) {
+    (void)state;
+    static const char *const settings[] = {"dim=8", "batch=32", "negatives=8", NULL};
+    const vlp_backend *backend = lab_backend();
+    steps work = {.trainer = NULL};
+    open_steps(&work, settings);
+    vlp_step_loss loss;
+    must(vlp_trainer_step(&loss, work.trainer, 0, false));
+    vlp_table *relations = &work.model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = &work.model->tables[VLP_TABLE_ENTITIES];
+    size_t bytes = (size_t)entities->rows * (size_t)entities->width * sizeof(float);
+    float nan = NAN, *before = numbers_of(&work, VLP_TABLE_ENTITIES);
+    for (int64_t i = 0; i < relations->rows * relations->width; i++)
+        must(backend->upload(work.compute, relations->value + i, &nan, sizeof nan));
+    for (int round = 0; round < 2; round++) {
+        /* Nobody looks at the second step: the later ones do nothing, and the first is still named. */
+        if (round == 0)
+            assert_int_equal(vlp_trainer_step(&loss, work.trainer, 7, false), VLP_ERROR_FORMAT);
+        else
+            must(vlp_trainer_step(NULL, work.trainer, 8, false));
+        assert_int_equal(vlp_trainer_read(&loss, work.trainer), VLP_ERROR_FORMAT);
+        assert_non_null(strstr(vlp_error_message(), "step 7"));
+        assert_non_null(strstr(vlp_error_message(), "not finite"));
+        float *after = numbers_of(&work, VLP_TABLE_ENTITIES);
+        assert_memory_equal(before, after, bytes);
+        free(after);
+    }
+    free(before);
+    close_steps(&work);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lazy_moves_few),
+        cmocka_unit_test(blocks_of_logits),
+        cmocka_unit_test(not_finite_is_named),
+    };
+    return cmocka_run_group_tests_name("steps", tests, NULL, NULL);
+}
