@@ -170,17 +170,24 @@ __device__ inline int32_t rounded_place(const vlp_rounding &rounding, int32_t co
     return part * rounding.padded + column - part * rounding.width;
 }
 
-/* Roots as the hardware gives them, within an ulp or two. */
+/* Roots as the hardware gives them, within an ulp or two; numbers below 1e-38 count as zero, which saves
+ * three instructions a root. */
 __device__ inline float fast_root(float x) {
     float root;
-    asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
     return root;
 }
 
 __device__ inline float fast_inverse_root(float x) {
     float root;
-    asm("rsqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
     return root;
+}
+
+__device__ inline float fast_quotient(float a, float b) {
+    float quotient;
+    asm("div.approx.ftz.f32 %0, %1, %2;" : "=f"(quotient) : "f"(a), "f"(b));
+    return quotient;
 }
 
 #endif

@@ -17,15 +17,15 @@ typedef struct row_sums {
     float finite; /* zero times the gradient: zero, where that is finite */
 } row_sums;
 
-__device__ static void copy_quad(vlp_bf16 *copy, const vlp_rounding &rounding, float4 x, int32_t j) {
+__device__ static void copy_quad(vlp_bf16 *copy, const vlp_rounding &rounding, const float x[4],
+                                 int32_t j) {
     if (rounding.width % 4 == 0) {
-        *reinterpret_cast<uint2 *>(copy + rounded_place(rounding, j)) = {rounded_pair(x.x, x.y),
-                                                                         rounded_pair(x.z, x.w)};
+        *reinterpret_cast<uint2 *>(copy + rounded_place(rounding, j)) = {rounded_pair(x[0], x[1]),
+                                                                         rounded_pair(x[2], x[3])};
         return;
     }
-    const float four[4] = {x.x, x.y, x.z, x.w};
 #pragma unroll
-    for (int i = 0; i < 4; i++) copy[rounded_place(rounding, j + i)] = rounded(four[i]);
+    for (int i = 0; i < 4; i++) copy[rounded_place(rounding, j + i)] = rounded(x[i]);
 }
 
 /* Four numbers at a time. */
@@ -36,24 +36,21 @@ __device__ static row_sums update_quads(const row_update &u, const vlp_updated &
     vlp_bf16 *copy =
         table.rounded ? table.rounded + row * vlp_rounding_stride(&table.rounding) : nullptr;
     for (int32_t j = 4 * threadIdx.x; j < table.width; j += 4 * UPDATE_THREADS) {
-        float4 *x4 = reinterpret_cast<float4 *>(table.value + at + j);
-        float4 *v4 = reinterpret_cast<float4 *>(table.second + at + j);
-        float4 *m4 = u.kind == 0 ? reinterpret_cast<float4 *>(table.first + at + j) : v4;
-        float4 x = *x4, v = *v4, m = *m4, g = {0, 0, 0, 0};
-        if (touched) g = *reinterpret_cast<const float4 *>(table.grad + at + j);
-        update_one(u, x.x, g.x, m.x, v.x);
-        update_one(u, x.y, g.y, m.y, v.y);
-        update_one(u, x.z, g.z, m.z, v.z);
-        update_one(u, x.w, g.w, m.w, v.w);
-        *x4 = x;
-        *v4 = v;
-        if (u.kind == 0) *m4 = m;
+        float x[4], v[4], m[4] = {0, 0, 0, 0}, g[4] = {0, 0, 0, 0};
+        load4(x, table.value + at + j, 4, true);
+        load4(v, table.second + at + j, 4, true);
+        if (u.kind == 0) load4(m, table.first + at + j, 4, true);
+        if (touched) load4(g, table.grad + at + j, 4, true);
+        update_numbers<4>(u, x, g, m, v);
+        put4(table.value + at + j, x, 4, true, false);
+        put4(table.second + at + j, v, 4, true, false);
+        if (u.kind == 0) put4(table.first + at + j, m, 4, true, false);
         if (copy) copy_quad(copy, table.rounding, x, j);
-        add_square(sums.square, x.x);
-        add_square(sums.square, x.y);
-        add_square(sums.square, x.z);
-        add_square(sums.square, x.w);
-        sums.finite += 0.0f * g.x + 0.0f * g.y + 0.0f * g.z + 0.0f * g.w;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            add_square(sums.square, x[i]);
+            sums.finite += 0.0f * g[i];
+        }
     }
     return sums;
 }
@@ -67,7 +64,7 @@ __device__ static row_sums update_singles(const row_update &u, const vlp_updated
     for (int32_t j = threadIdx.x; j < table.width; j += UPDATE_THREADS) {
         float x = table.value[at + j], v = table.second[at + j], g = touched ? table.grad[at + j] : 0.0f;
         float m = u.kind == 0 ? table.first[at + j] : 0.0f;
-        update_one(u, x, g, m, v);
+        update_numbers<1>(u, &x, &g, &m, &v);
         table.value[at + j] = x;
         table.second[at + j] = v;
         if (u.kind == 0) table.first[at + j] = m;

@@ -61,9 +61,7 @@ __device__ static void update_columns(const row_update &u, const vlp_updated &ta
     }
 #pragma unroll
     for (int part = 0; part < COUNT; part++) {
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (i < left) update_one(u, x[part][i], grad[part][i], m[part][i], v[part][i]);
+        update_numbers<4>(u, x[part], grad[part], m[part], v[part]);
         put4(table.value + at + part * width, x[part], left, aligned, false);
         put4(table.second + at + part * width, v[part], left, aligned, false);
         if (u.kind == 0) put4(table.first + at + part * width, m[part], left, aligned, false);
@@ -91,7 +89,7 @@ __device__ static void fetch_columns(const vlp_updated &table, int kind, int64_t
 /* Grid: (chunks of entities, slices); a warp has an entity and a slice. weights (total) in sorted order.
  */
 template <int SIMILARITY>
-__global__ static void __launch_bounds__(WALK_THREADS, 16)
+__global__ static void __launch_bounds__(WALK_THREADS, 18)
     update_pairs(vlp_update update, const __grid_constant__ vlp_updated table,
                  const vlp_step_values *values, float *squares, const float *weights, rounded_rows from,
                  sorted_pairs pairs) {

@@ -23,15 +23,30 @@ __device__ inline row_update open_update(const vlp_update &update, const vlp_upd
             1.0f / sqrtf(values->correction2)};
 }
 
-__device__ inline void update_one(const row_update &u, float &x, float g, float &m, float &v) {
+/* Roots and quotients as the hardware gives them: an ulp or two of a step of the optimizer. */
+__device__ inline void adam(const row_update &u, float &x, float g, float &m, float &v) {
     float grad = g * u.scale;
+    m = u.beta1 * m + (1.0f - u.beta1) * grad;
+    v = u.beta2 * v + (1.0f - u.beta2) * grad * grad;
+    x -= fast_quotient(u.step * m, fast_root(v) * u.root + u.epsilon);
+}
+
+__device__ inline void adagrad(const row_update &u, float &x, float g, float &v) {
+    float grad = g * u.scale;
+    v += grad * grad;
+    x -= fast_quotient(u.rate * grad, fast_root(v) + u.epsilon);
+}
+
+/* COUNT numbers of a row; zeros stay zeros. */
+template <int COUNT>
+__device__ inline void update_numbers(const row_update &u, float *x, const float *g, float *m,
+                                      float *v) {
     if (u.kind == 0) {
-        m = u.beta1 * m + (1.0f - u.beta1) * grad;
-        v = u.beta2 * v + (1.0f - u.beta2) * grad * grad;
-        x -= u.step * m / (sqrtf(v) * u.root + u.epsilon);
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) adam(u, x[i], g[i], m[i], v[i]);
     } else {
-        v += grad * grad;
-        x -= u.rate * grad / (sqrtf(v) + u.epsilon);
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) adagrad(u, x[i], g[i], v[i]);
     }
 }
 
