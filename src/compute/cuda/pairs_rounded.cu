@@ -44,10 +44,10 @@ __global__ static void __launch_bounds__(WALK_THREADS, 20)
     float *out = parts + static_cast<int64_t>(blockIdx.y) * pairs.total;
     for (int32_t base = begin; base < end; base += 32) {
         int32_t count = end - base < 32 ? end - base : 32;
-        int32_t mine = at.lane < count ? pairs.query[base + at.lane] * walk::QUERY : 0;
+        uint32_t mine = at.lane < count ? walk::offset_of(pairs.query[base + at.lane]) : 0;
 #pragma unroll 1
         for (int32_t i = at.group; i - at.group < count; i += walk::GROUPS) {
-            q.load(at.queries + __shfl_sync(ALL_LANES, mine, i & 31), SLICE, true);
+            at.load_query(q, __shfl_sync(ALL_LANES, mine, i & 31));
             float sum = term_of(q, k);
 #pragma unroll
             for (int offset = LANES / 2; offset > 0; offset /= 2)

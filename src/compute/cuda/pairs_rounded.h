@@ -126,14 +126,26 @@ template <int SIMILARITY, int LANES> struct rounded_walk {
     static constexpr int COUNT = SLICE / LANES, GROUPS = 32 / LANES;
     static constexpr int QUERY = PARTS<SIMILARITY> * SLICE; /* numbers of a query in a slice */
     int lane, group, part;
-    int32_t row, first; /* the entity; the lane's first number */
-    const vlp_bf16 *queries;
+    int32_t row, first;  /* the entity; the lane's first number */
+    const char *queries; /* of the slice */
+    uint32_t place; /* bytes from a query's numbers to the lane's: in 32 bits, as all offsets here */
 
     __device__ rounded_walk(const rounded_rows &from)
         : lane(threadIdx.x % 32), group(lane / LANES), part(lane % LANES),
           row(static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32)),
           first(static_cast<int32_t>(blockIdx.y) * SLICE + COUNT * part),
-          queries(from.queries + static_cast<int64_t>(blockIdx.y) * from.batch * QUERY + COUNT * part) {
+          queries(reinterpret_cast<const char *>(from.queries +
+                                                 static_cast<int64_t>(blockIdx.y) * from.batch * QUERY)),
+          place(COUNT * part * sizeof(vlp_bf16)) {
+    }
+
+    /* Bytes to a query's numbers. */
+    __device__ static uint32_t offset_of(int32_t query) {
+        return static_cast<uint32_t>(query) * QUERY * sizeof(vlp_bf16);
+    }
+
+    __device__ void load_query(packed<SIMILARITY, COUNT> &q, uint32_t offset) const {
+        q.load(reinterpret_cast<const vlp_bf16 *>(queries + (offset + place)), SLICE, true);
     }
 
     __device__ void load_entity(packed<SIMILARITY, COUNT> &k, const rounded_rows &from) const {
@@ -154,11 +166,11 @@ __device__ inline void walk_backward(float (*grad)[SLICE / LANES],
     at.load_entity(k, from);
     for (int32_t base = begin; base < end; base += 32) {
         int32_t count = end - base < 32 ? end - base : 32;
-        int32_t mine = at.lane < count ? pairs.query[base + at.lane] * walk::QUERY : 0;
+        uint32_t mine = at.lane < count ? walk::offset_of(pairs.query[base + at.lane]) : 0;
         float weight = at.lane < count ? weights[base + at.lane] : 0.0f; /* nothing where no pair is */
 #pragma unroll 1
         for (int32_t i = at.group; i - at.group < count; i += walk::GROUPS) {
-            q.load(at.queries + __shfl_sync(ALL_LANES, mine, i & 31), SLICE, true);
+            at.load_query(q, __shfl_sync(ALL_LANES, mine, i & 31));
             add_backward(grad, __shfl_sync(ALL_LANES, weight, i & 31), q, k);
         }
     }
