@@ -21,6 +21,7 @@ typedef struct ranking {
     int32_t *answers, *filtered;
     int64_t *offsets;
     uint8_t *only;
+    int32_t *same; /* whose score each has, or NULL */
 } ranking;
 
 static int descending(const void *left, const void *right) {
@@ -35,7 +36,7 @@ static void sorted_place(const ranking *ranks, int32_t i, vlp_mixture mixture, i
     assert_non_null(competing);
     size_t count = 0;
     for (int32_t e = 0; e < ranks->entities; e++) {
-        int64_t at = (int64_t)i * ranks->entities + e;
+        int64_t at = (int64_t)i * ranks->entities + (ranks->same ? ranks->same[e] : e);
         double score = (double)mixture.horizontal * ranks->horizontal[at];
         if (ranks->vertical) score += (double)mixture.vertical * ranks->vertical[at];
         bool out = ranks->only && !ranks->only[e];
@@ -74,6 +75,13 @@ static void random_ranking(lab *bench, ranking *ranks, int32_t count, int32_t en
             if (lab_between(bench, 1, one_in) == 1) ranks->filtered[at++] = e;
         ranks->offsets[i + 1] = at;
     }
+    if (!bench->backend->even && lab_between(bench, 0, 1)) {
+        ranks->same = lab_ids(bench, entities, 0, 0);
+        for (int32_t e = 0; e < entities; e++) /* a few are like one before them */
+            ranks->same[e] = lab_between(bench, 0, 2) ? e : ranks->same[lab_between(bench, 0, e)];
+        for (int32_t e = 0; e < entities; e++)
+            if (ranks->same[ranks->same[e]] != ranks->same[e]) ranks->same[e] = e;
+    }
     if (!some) return;
     ranks->only = (uint8_t *)lab_zeros(bench, entities);
     for (int32_t e = 0; e < entities; e++) ranks->only[e] = (uint8_t)lab_between(bench, 0, 1);
@@ -95,6 +103,7 @@ static bool run_rank(lab *bench, const ranking *ranks, int32_t *above, int32_t *
         .filtered = lab_put_ids(bench, ranks->filtered, cells),
         .filtered_count = ranks->offsets[ranks->count],
         .only = ranks->only ? lab_put_bytes(bench, ranks->only, (size_t)ranks->entities) : NULL,
+        .same = ranks->same,
         .mixtures = mixtures,
         .mixture_count = MIXTURES};
     assert_int_equal(bench->backend->rank(bench->compute, above_on, equal_on, bad_on, &ranked), VLP_OK);

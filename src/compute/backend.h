@@ -155,6 +155,9 @@ typedef struct vlp_ranked {
     const int32_t *filtered;
     int64_t filtered_count;
     const uint8_t *only; /* (entities) the candidates that compete, NULL: all */
+    /* (entities) whose score each has: the first entity's with the same row. NULL: its own; always so
+     * where `even`. */
+    const int32_t *same;
     const vlp_mixture *mixtures;
     int32_t mixture_count;
 } vlp_ranked;
@@ -186,6 +189,7 @@ typedef struct vlp_backend {
     const char *name;
     int32_t stride;            /* rows of logits best stand a multiple of so many floats apart */
     bool rounds;               /* has the operations on rounded copies; NULL where not */
+    bool even;                 /* the same rows get the same scores, wherever they stand */
     int64_t tile;              /* scores that are best made before they are looked at */
     vlp_status (*probe)(void); /* whether this machine has what it takes; the message says what not */
     vlp_status (*open)(vlp_compute **out, int32_t threads);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "eval/same_rows.h"
 #include "eval/scorer.h"
 
 enum { GRID = 25, SCORE_LIMIT = 32 << 20, MOST_QUERIES = 512 };
@@ -46,6 +47,7 @@ typedef struct ranker {
     int32_t *d_answers, *d_results, *d_filtered;
     int64_t *d_filter_offset, d_filtered_capacity;
     const uint8_t *only;
+    int32_t *same; /* the first entity with the same row; NULL where none are, or nobody has to know */
     int32_t competing; /* candidates before the filter */
     float *rows[2];    /* scores on this side, vertical and horizontal, where they are collected */
     int64_t score_capacity, truth_capacity;
@@ -126,6 +128,7 @@ static vlp_status begin_batch(ranker *work, batch *now) {
     ranked->filtered = work->d_filtered;
     ranked->filtered_count = now->filter_offset[now->count];
     ranked->only = work->only;
+    ranked->same = work->same;
     ranked->mixtures = work->options->mixtures;
     ranked->mixture_count = work->options->mixture_count;
     return model->backend->rank(model->compute, work->d_results, work->d_results + work->cells,
@@ -149,8 +152,9 @@ static vlp_status collect_row(ranker *work, const batch *now, int64_t i) {
         while (next < known_count && known[next] < e) next++; /* they ascend */
         bool filtered = next < known_count && known[next] == e;
         if (e != answer && (filtered || (only && !only[e]))) continue;
+        int32_t at = work->same ? work->same[e] : e;
         out->scores[out->pairs] =
-            (vertical ? mixture.vertical * vertical[e] : 0) + mixture.horizontal * horizontal[e];
+            (vertical ? mixture.vertical * vertical[at] : 0) + mixture.horizontal * horizontal[at];
         out->truths[out->pairs++] = e == answer;
     }
     return VLP_OK;
@@ -244,6 +248,7 @@ static vlp_status allocate(ranker *work, int32_t size) {
     }
     VLP_TRY(allocate_device(work, (size_t)size));
     VLP_TRY(vlp_filter_new(&work->filter, work->dataset, work->options->filter));
+    if (!work->model->backend->even) VLP_TRY(vlp_same_rows(&work->same, work->model));
     return vlp_scorer_new(&work->scorer, work->model, work->dataset, work->options->references,
                           work->options->references_per_head, size, work->options->threads);
 }
@@ -265,6 +270,7 @@ static void ranker_free(ranker *work) {
         vlp_free(work->batches[i].filtered);
     }
     vlp_free(work->results);
+    vlp_free(work->same);
     vlp_free(work->rows[0]);
     vlp_free(work->rows[1]);
 }

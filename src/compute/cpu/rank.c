@@ -15,6 +15,11 @@ VLP_CLONES static void mix_row(float *out, const float *vertical, const float *h
         for (int32_t e = 0; e < entities; e++) out[e] = h * horizontal[e];
 }
 
+/* Every entity gets the score of the first with its row, which stands before it. */
+static void join_same(float *scores, const int32_t *same, int32_t entities) {
+    for (int32_t e = 0; same && e < entities; e++) scores[e] = scores[same[e]];
+}
+
 VLP_CLONES static bool has_nan(const float *row, int32_t entities) {
     int32_t bad = 0;
 #pragma omp simd reduction(+ : bad)
@@ -73,6 +78,7 @@ vlp_status cpu_rank(vlp_compute *compute, int32_t *above, int32_t *equal, int32_
             mix_row(scores, ranked->vertical ? ranked->vertical + i * entities : NULL,
                     ranked->horizontal + i * entities, ranked->mixtures[m], entities);
             wrong = wrong || has_nan(scores, entities);
+            join_same(scores, ranked->same, entities);
             rank_row(&above[i * mixtures + m], &equal[i * mixtures + m], scores, ranked->answers[i],
                      ranked->filtered + offset[0], offset[1] - offset[0], ranked->only, entities);
         }

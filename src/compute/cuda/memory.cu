@@ -219,6 +219,7 @@ static void fill_memory_operations(vlp_backend *table) {
     table->name = "cuda";
     table->stride = 32;
     table->rounds = true;
+    table->even = true;
     table->tile = 32 << 20;
     table->probe = cuda_probe;
     table->open = cuda_open;
