@@ -10,20 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "eval/predictor.h"
 #include "learn/trainer_inside.h"
-
-static double seconds(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static void need(vlp_status status) {
-    if (status == VLP_OK) return;
-    fprintf(stderr, "bench: %s\n", vlp_error_message());
-    exit(1);
-}
 
 /* ---- Recipes ------------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "bench.h"
 #include "learn/score.h"
 
 enum { KINDS = 3 }; /* most, random, least */
@@ -22,12 +23,6 @@ typedef struct sums {
     int64_t beats_random; /* the one that contributes most brings more than the random one */
     int64_t falls_more;   /* and its triple, out of the graph, costs more */
 } sums;
-
-static void need(vlp_status status) {
-    if (status == VLP_OK) return;
-    fprintf(stderr, "bench: %s\n", vlp_error_message());
-    exit(1);
-}
 
 /* The references to take out. */
 static void choose(int32_t chosen[KINDS], const vlp_answers *answers, int64_t number) {

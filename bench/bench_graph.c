@@ -13,25 +13,14 @@
 #include <serd/serd.h>
 
 #include "base/random.h"
+#include "bench.h"
 #include "graph/dataset.h"
 #include "graph/reference.h"
-
-static double seconds(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static double peak_bytes(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     return (double)usage.ru_maxrss * 1024;
-}
-
-static void need(vlp_status status) {
-    if (status == VLP_OK) return;
-    fprintf(stderr, "bench: %s\n", vlp_error_message());
-    exit(1);
 }
 
 static void row(const char *what, const char *goal, const char *format, ...) VLP_PRINTF(3, 4);

@@ -9,24 +9,13 @@
 #include <time.h>
 
 #include "base/random.h"
+#include "bench.h"
 #include "compute/backend.h"
 
 enum { ENTITIES = 14541, BATCH = 512, NEGATIVES = 256, DIM = 200, WIDTH = 2 * DIM, ROUNDS = 9 };
 
 static const vlp_backend *backend;
 static vlp_compute *compute;
-
-static double seconds(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static void need(vlp_status status) {
-    if (status == VLP_OK) return;
-    fprintf(stderr, "bench: %s\n", vlp_error_message());
-    exit(1);
-}
 
 static float *numbers(int64_t count, float range) {
     float *values = malloc((size_t)count * sizeof *values);

@@ -11,26 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "learn/run_inside.h"
 
 enum { BATCH = 512, PRODUCTS_EVERY = 8 };
-
-static double seconds(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static double peak_mebibytes(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     return (double)usage.ru_maxrss / 1024;
-}
-
-static void need(vlp_status status) {
-    if (status == VLP_OK) return;
-    fprintf(stderr, "bench: %s\n", vlp_error_message());
-    exit(1);
 }
 
 /* A run of one step: weights that are nearly random answer as slowly as good ones. */

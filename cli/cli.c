@@ -46,6 +46,12 @@ int64_t cli_integer(struct argp_state *state, const char *option, const char *te
     return value;
 }
 
+vlp_split cli_split(struct argp_state *state, const char *text) {
+    if (strcmp(text, "valid") != 0 && strcmp(text, "test") != 0)
+        argp_error(state, "--split takes valid or test, not '%s'", text);
+    return text[0] == 'v' ? VLP_VALID : VLP_TEST;
+}
+
 double cli_number(struct argp_state *state, const char *option, const char *text, double least,
                   double most) {
     char *end;

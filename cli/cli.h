@@ -53,6 +53,8 @@ void cli_parse(cli_line *line, const cli_syntax *syntax, int argc, char **argv);
 /* Option values; a bad one is a usage error that names the option and its range. */
 int64_t cli_integer(struct argp_state *state, const char *option, const char *text, int64_t least,
                     int64_t most);
+vlp_split cli_split(struct argp_state *state, const char *text); /* of --split: valid or test */
+#define CLI_DEVICES "auto, cpu or cuda"                          /* the help of --device */
 double cli_number(struct argp_state *state, const char *option, const char *text, double least,
                   double most);
 

@@ -44,7 +44,7 @@ static const struct argp_option eval_options[] = {
     {"control", KEY_CONTROL, NULL, 0,
      "Also the same head trained without references (kept as RUN/control)", 0},
     {"data", KEY_DATA, "DIR", 0, "The data set, where it has moved since training", 0},
-    {"device", KEY_DEVICE, "NAME", 0, "auto, cpu or cuda", 0},
+    {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
     {0}};
 
 /* The bits of a list of names: bit i for names[i]. */
@@ -71,9 +71,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
     chosen_options *chosen = own;
     switch (key) {
     case KEY_SPLIT:
-        if (strcmp(value, "valid") != 0 && strcmp(value, "test") != 0)
-            argp_error(state, "--split takes valid or test, not '%s'", value);
-        chosen->evaluation.split = value[0] == 'v' ? VLP_VALID : VLP_TEST;
+        chosen->evaluation.split = cli_split(state, value);
         return 0;
     case KEY_BY:
         chosen->by = (int)parse_list(state, "--by", value, by_names, 4);

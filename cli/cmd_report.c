@@ -22,7 +22,7 @@ static const struct argp_option options[] = {
     {"examples", KEY_EXAMPLES, "N", 0, "Questions to show, drawn at random by --seed (6)", 0},
     {"title", KEY_TITLE, "TEXT", 0, "The page's title", 0},
     {"data", KEY_DATA, "DIR", 0, "The data set, where it has moved since training", 0},
-    {"device", KEY_DEVICE, "NAME", 0, "auto or cpu", 0},
+    {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
     {0}};
 
 static error_t parse(int key, char *value, struct argp_state *state, void *own) {
@@ -32,9 +32,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         chosen->output = value;
         return 0;
     case KEY_SPLIT:
-        if (strcmp(value, "valid") != 0 && strcmp(value, "test") != 0)
-            argp_error(state, "--split takes valid or test, not '%s'", value);
-        chosen->split = value[0] == 'v' ? VLP_VALID : VLP_TEST;
+        chosen->split = cli_split(state, value);
         return 0;
     case KEY_EXAMPLES:
         chosen->examples = (int)cli_integer(state, "--examples", value, 0, REPORT_MOST_EXAMPLES);

@@ -32,7 +32,7 @@ static const struct argp_option options[] = {
     {"model", KEY_MODEL, "NAME", 0, "rescal, transe, transr, distmult, complex or rotate", 0},
     {"dim", KEY_DIM, "N", 0, "Size of an embedding", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Any setting; wins over the recipe", 0},
-    {"device", KEY_DEVICE, "NAME", 0, "auto, cpu or cuda", 0},
+    {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
     {"base", KEY_BASE, "RUN|DIR", 0,
      "Train the vertical head alone over a finished run's embeddings, or over a folder of arrays", 0},
     {"resume", KEY_RESUME, NULL, 0, "Go on with a run where its last save stands", 0},

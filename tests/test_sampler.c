@@ -1,4 +1,4 @@
-/* The sampler of negatives and the order of queries, against exact probabilities.
+/* The sampler of negatives, against exact probabilities.
  *
  * On graphs of a few entities the probability of every set that can be drawn is summed over all orders
  * in which it can come; thousands of draws are then held to it by chi-square. Draws are functions of
@@ -9,16 +9,13 @@
 
 #include "support.h"
 
-#include "base/order.h"
+#include "chi_square.h"
 #include "compute/backend.h"
 #include "graph/distance.h"
 #include "lab.h"
 #include "oracle.h"
 
 enum { SEED = 404, SMALL = 11, LIMIT = 8, REPEATS = 500, STEPS = 9, LISTS_DEEP = 99, SINGLES = 2000 };
-
-/* Normal quantiles of 1 - 1e-4 and 1 - 1e-6: for a whole configuration, for one head of it. */
-static const double UNLIKELY = 3.719, ABSURD = 4.753;
 
 /* ---- Graphs with their shells ---- */
 
@@ -267,53 +264,6 @@ static void check_row(const int32_t *row, int32_t count, const int32_t *known, i
     }
     assert_int_equal(found, count < available ? count : available);
     memset(seen, 0, (size_t)entities);
-}
-
-/* ---- Chi-square ---- */
-
-typedef struct fit {
-    double sum;
-    int64_t cells; /* degrees of freedom, once one is taken off for each total */
-} fit;
-
-/* Wilson and Hilferty's approximation of the quantile whose normal one is z. */
-static double quantile(double freedom, double z) {
-    double part = 2 / (9 * freedom);
-    return freedom * pow(1 - part + z * sqrt(part), 3);
-}
-
-static bool fits(fit f, double z) {
-    return f.cells <= 0 || f.sum <= quantile((double)f.cells, z);
-}
-
-/* Cells that expect fewer than 8 are thrown together; too few together join the last of the others. An
- * impossible cell has to be empty. */
-static fit compare_counts(const int64_t *observed, const long double *share, int64_t cells,
-                          double total) {
-    fit f = {0, 0};
-    double small_expected = 0, small_observed = 0, last_expected = 0, last_observed = 0;
-    for (int64_t c = 0; c < cells; c++) {
-        double expected = total * (double)share[c], seen = (double)observed[c];
-        if (expected < 1e-7) assert_true(seen == 0);
-        if (expected < 8) {
-            small_expected += expected;
-            small_observed += seen;
-            continue;
-        }
-        if (f.cells++ > 0) f.sum += pow(last_observed - last_expected, 2) / last_expected;
-        last_expected = expected;
-        last_observed = seen;
-    }
-    if (small_expected >= 8) {
-        f.sum += pow(small_observed - small_expected, 2) / small_expected;
-        f.cells++;
-    } else {
-        last_expected += small_expected;
-        last_observed += small_observed;
-    }
-    if (last_expected > 0) f.sum += pow(last_observed - last_expected, 2) / last_expected;
-    f.cells--;
-    return f;
 }
 
 /* ---- Sets ---- */
@@ -643,96 +593,11 @@ static void test_many(void **state) {
     lab_backend()->close(compute);
 }
 
-/* ---- The order of queries ---- */
-
-static void check_permutation(int64_t n, uint64_t seed, uint64_t pass) {
-    uint8_t *seen = calloc((size_t)n, 1);
-    assert_non_null(seen);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t at = vlp_permuted(i, n, seed, pass);
-        assert_true(at >= 0 && at < n && !seen[at]);
-        seen[at] = 1;
-    }
-    free(seen);
-}
-
-static int compare_positions(const void *left, const void *right) {
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
-static void test_order_is_permutation(void **state) {
-    (void)state;
-    for (int64_t n = 1; n <= 300; n++)
-        for (uint64_t pass = 0; pass < 5; pass++) check_permutation(n, SEED, pass);
-    static const int64_t large[] = {65536, 65537, 173670, (1 << 18) + 1};
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_permutation(large[i], SEED, i);
-    /* Too large to see whole: no two of a sample meet, and they are spread over all. */
-    for (int64_t n = INT64_C(3000000000); n < INT64_C(1) << 61; n *= 7) {
-        enum { SAMPLE = 4000, PARTS = 10 };
-        int64_t at[SAMPLE], observed[PARTS] = {0};
-        long double share[PARTS];
-        for (int64_t i = 0; i < SAMPLE; i++) {
-            at[i] = vlp_permuted(i % 2 ? i : n - 1 - i, n, SEED, 1);
-            assert_true(at[i] >= 0 && at[i] < n);
-            observed[at[i] / (n / PARTS + 1)]++;
-        }
-        qsort(at, SAMPLE, sizeof *at, compare_positions);
-        for (int i = 1; i < SAMPLE; i++) assert_true(at[i - 1] < at[i]);
-        for (int i = 0; i < PARTS; i++) share[i] = 1.0L / PARTS;
-        assert_true(fits(compare_counts(observed, share, PARTS, SAMPLE), UNLIKELY));
-    }
-}
-
-static int64_t fixed_points(int64_t n, uint64_t seed, uint64_t pass, uint64_t other_seed,
-                            uint64_t other_pass) {
-    int64_t same = 0;
-    for (int64_t i = 0; i < n; i++)
-        same += vlp_permuted(i, n, seed, pass) == vlp_permuted(i, n, other_seed, other_pass);
-    return same;
-}
-
-/* Two orders of a thousand agree in about one place. */
-static void test_orders_differ(void **state) {
-    (void)state;
-    for (uint64_t pass = 0; pass < 20; pass++) {
-        assert_true(fixed_points(1000, SEED, pass, SEED, pass + 1) < 12);
-        assert_true(fixed_points(1000, SEED, pass, SEED + 1, pass) < 12);
-        int64_t in_place = 0;
-        for (int64_t i = 0; i < 1000; i++) in_place += vlp_permuted(i, 1000, SEED, pass) == i;
-        assert_true(in_place < 12);
-    }
-}
-
-/* Every item at every place equally often. Over a handful the network is not a perfect shuffle: there a
- * place's share may be off by a tenth. */
-static void test_order_is_even(void **state) {
-    (void)state;
-    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 13, 16, 17, 40, 64};
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        enum { PASSES = 4000 };
-        int64_t n = sizes[s], count[64][64] = {{0}};
-        for (uint64_t pass = 0; pass < PASSES; pass++)
-            for (int64_t i = 0; i < n; i++) count[i][vlp_permuted(i, n, SEED, pass)]++;
-        double sum = 0, expected = (double)PASSES / (double)n;
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t at = 0; at < n; at++) sum += pow((double)count[i][at] - expected, 2) / expected;
-        double freedom = (double)((n - 1) * (n - 1)), allowed = n < 8 ? 0.01 * PASSES * (double)n : 0;
-        assert_true(n == 1 ? sum == 0 : sum <= quantile(freedom, UNLIKELY) + allowed);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_great_strengths),
-        cmocka_unit_test(test_counters),
-        cmocka_unit_test(test_first_draw),
-        cmocka_unit_test(test_last_two),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_order_is_permutation),
-        cmocka_unit_test(test_orders_differ),
-        cmocka_unit_test(test_order_is_even),
+        cmocka_unit_test(test_sets),     cmocka_unit_test(test_great_strengths),
+        cmocka_unit_test(test_counters), cmocka_unit_test(test_first_draw),
+        cmocka_unit_test(test_last_two), cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests_name("sampler", tests, NULL, NULL);
 }

@@ -258,6 +258,8 @@ static vlp_status begin(training *work, bool resuming, const char *base) {
                             "arrays by --base");
         if (base) VLP_TRY(vlp_base_load(work->model, work->dataset, base, work->observer));
     }
+    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->rounds)
+        say(work, "precision = bf16 is for a GPU: this trains in fp32");
     if (!resuming) VLP_TRY(vlp_run_create(work->folder, &work->settings, work->dataset, &work->facts));
     work->started_at = work->progress.step;
     return vlp_grow(&work->metrics, &work->metrics_capacity, work->metrics_size + 1, 1, "metrics");
