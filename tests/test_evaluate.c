@@ -118,6 +118,27 @@ static void check_ranking(const world *w, const vlp_ranking_options *options, in
     free(scores);
 }
 
+/* Rows that are copies are found, and no others. */
+static void test_same_rows(void **state) {
+    (void)state;
+    int found = 0;
+    for (int i = 0; i < 3 * KINDS; i++) {
+        oracle_random random = {SEED + 9, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset(random_sizes(&random), &random);
+        world w = world_make(dataset, kinds[i % KINDS], false, 1, &random);
+        int32_t *same = NULL;
+        assert_int_equal(vlp_same_rows(&same, w.model), VLP_OK);
+        for (int32_t e = 0; e < w.entities; e++) {
+            assert_int_equal(same ? same[e] : e, w.copy_of[e]);
+            found += w.copy_of[e] != e;
+        }
+        vlp_free(same);
+        world_free(&w);
+        vlp_dataset_free(dataset);
+    }
+    assert_true(found > 10);
+}
+
 /* Every model, with and without a head, on valid and on test, each with its filter and with others. */
 static void test_ranks(void **state) {
     (void)state;
@@ -521,6 +542,7 @@ static void test_sides_and_scores(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_rows),
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_only),
         cmocka_unit_test(test_batches_and_threads),

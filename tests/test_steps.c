@@ -134,6 +134,143 @@ static void blocks_of_logits(void **state) {
     }
 }
 
+/* ---- A 1-to-All step by hand --------------------------------------------------------------------- */
+
+/* DistMult's loss of a batch, from tables in double: cross-entropy over all entities and over all
+ * relations, and N3. */
+typedef struct by_hand {
+    double *tables[2]; /* entities, relations */
+    int32_t entities, relations, dim, batch;
+    const int32_t *heads, *ids, *answers;
+    double n3, relation_prediction;
+} by_hand;
+
+static double *row_of(const by_hand *one, int table, int32_t id) {
+    return one->tables[table] + (int64_t)id * one->dim;
+}
+
+static double score_of(const by_hand *one, int32_t head, int32_t relation, int32_t answer) {
+    double sum = 0;
+    for (int32_t j = 0; j < one->dim; j++)
+        sum += row_of(one, 0, head)[j] * row_of(one, 1, relation)[j] * row_of(one, 0, answer)[j];
+    return sum;
+}
+
+static double cubes_of(const double *row, int32_t dim) {
+    double sum = 0;
+    for (int32_t j = 0; j < dim; j++) sum += fabs(row[j] * row[j] * row[j]);
+    return sum;
+}
+
+static double loss_by_hand(const void *context) {
+    const by_hand *one = context;
+    double loss = 0;
+    for (int32_t i = 0; i < one->batch; i++) {
+        int32_t h = one->heads[i], r = one->ids[i], t = one->answers[i];
+        double gold = score_of(one, h, r, t), entities = 0, relations = 0;
+        for (int32_t e = 0; e < one->entities; e++) entities += exp(score_of(one, h, r, e));
+        for (int32_t k = 0; k < one->relations; k++) relations += exp(score_of(one, h, k, t));
+        loss += log(entities) - gold + one->relation_prediction * (log(relations) - gold);
+        loss +=
+            one->n3 * (cubes_of(row_of(one, 0, h), one->dim) + cubes_of(row_of(one, 1, r), one->dim) +
+                       cubes_of(row_of(one, 0, t), one->dim));
+    }
+    return loss / one->batch;
+}
+
+/* The chosen queries are of the training triples, asked either way. */
+static void check_batch(const by_hand *one, const vlp_dataset *dataset) {
+    int64_t count;
+    const vlp_triple *train = vlp_dataset_triples(dataset, VLP_TRAIN, &count);
+    for (int32_t i = 0; i < one->batch; i++) {
+        bool forward = one->ids[i] < one->relations / 2, found = false;
+        vlp_triple asked = {forward ? one->heads[i] : one->answers[i],
+                            forward ? one->ids[i] : one->ids[i] - one->relations / 2,
+                            forward ? one->answers[i] : one->heads[i]};
+        for (int64_t j = 0; j < count && !found; j++)
+            found = memcmp(&train[j], &asked, sizeof asked) == 0;
+        assert_true(found);
+    }
+}
+
+static double *doubles_of(const steps *work, int id) {
+    int64_t count = work->model->tables[id].rows * work->model->tables[id].width;
+    float *numbers = numbers_of(work, id);
+    double *out = malloc((size_t)count * sizeof *out);
+    assert_non_null(out);
+    for (int64_t i = 0; i < count; i++) out[i] = (double)numbers[i];
+    free(numbers);
+    return out;
+}
+
+static int32_t *ids_of(const steps *work, const int32_t *from, int32_t count) {
+    int32_t *out = malloc((size_t)count * sizeof *out);
+    assert_non_null(out);
+    must(lab_backend()->download(work->compute, out, from, (size_t)count * sizeof *out));
+    return out;
+}
+
+/* Adagrad's first step with rate and epsilon 1 is -g / (|g| + 1): the gradient can be read off it. */
+static void one_to_all_by_hand(void **state) {
+    (void)state;
+    static const char *const settings[] = {"model=distmult",
+                                           "loss=cross-entropy",
+                                           "vertical=off",
+                                           "dim=3",
+                                           "batch=16",
+                                           "n3=0.5",
+                                           "relation_prediction=0.7",
+                                           "query_weights=off",
+                                           "optimizer=adagrad",
+                                           "rate=1",
+                                           "epsilon=1",
+                                           "schedule=constant",
+                                           "init_scale=0.5",
+                                           NULL};
+    steps work = {.trainer = NULL};
+    open_steps(&work, settings);
+    by_hand one = {{doubles_of(&work, VLP_TABLE_ENTITIES), doubles_of(&work, VLP_TABLE_RELATIONS)},
+                   work.model->entities,
+                   work.model->relations,
+                   3,
+                   16,
+                   NULL,
+                   NULL,
+                   NULL,
+                   0.5,
+                   0.7};
+    vlp_step_loss loss;
+    must(vlp_trainer_step(&loss, work.trainer, 0, false));
+    const vlp_batch *chosen = &work.trainer->chosen;
+    int32_t *heads = ids_of(&work, chosen->heads, 16), *ids = ids_of(&work, chosen->relations, 16);
+    int32_t *answers = ids_of(&work, chosen->answers, 16);
+    one.heads = heads;
+    one.ids = ids;
+    one.answers = answers;
+    check_batch(&one, work.dataset);
+    double expected = loss_by_hand(&one);
+    lab_expect("loss", &expected, &loss.horizontal, 1, 1e-3, 0);
+    for (int t = 0; t < 2; t++) {
+        int id = t ? VLP_TABLE_RELATIONS : VLP_TABLE_ENTITIES;
+        int64_t count = work.model->tables[id].rows * work.model->tables[id].width;
+        double *after = doubles_of(&work, id), *slopes = calloc((size_t)count, sizeof *slopes);
+        assert_non_null(slopes);
+        lab_slopes(slopes, one.tables[t], count, loss_by_hand, &one);
+        for (int64_t i = 0; i < count; i++) {
+            double moved = one.tables[t][i] - after[i];
+            after[i] = moved / (1 - fabs(moved));
+        }
+        lab_expect_close(work.model->tables[id].name, slopes, after, count, 5e-3);
+        free(after);
+        free(slopes);
+    }
+    for (int t = 0; t < 2; t++) free(one.tables[t]);
+    free(heads);
+    free(ids);
+    free(answers);
+    close_steps(&work);
+}
+
 /* A loss that is not finite ends a step with its number, and the tables stay as they are. */
 static void not_finite_is_named(void **state) {
     (void)state;
@@ -170,6 +307,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lazy_moves_few),
         cmocka_unit_test(blocks_of_logits),
+        cmocka_unit_test(one_to_all_by_hand),
         cmocka_unit_test(not_finite_is_named),
     };
     return cmocka_run_group_tests_name("steps", tests, NULL, NULL);
