@@ -134,7 +134,7 @@ static void blocks_of_logits(void **state) {
     }
 }
 
-/* ---- A 1-to-All step by hand --------------------------------------------------------------------- */
+/* ---- Steps by hand --------------------------------------------------------------------- */
 
 /* DistMult's loss of a batch, from tables in double: cross-entropy over all entities and over all
  * relations, and N3. */
@@ -143,6 +143,7 @@ typedef struct by_hand {
     int32_t entities, relations, dim, batch;
     const int32_t *heads, *ids, *answers;
     double n3, relation_prediction;
+    bool *known; /* (batch, entities) who is no negative; NULL: 1-to-All */
 } by_hand;
 
 static double *row_of(const by_hand *one, int table, int32_t id) {
@@ -162,8 +163,38 @@ static double cubes_of(const double *row, int32_t dim) {
     return sum;
 }
 
+/* Whether a triple, asked either way, is one of the training triples. */
+static bool is_known(const by_hand *one, const vlp_dataset *dataset, int32_t head, int32_t relation,
+                     int32_t answer) {
+    int64_t count;
+    const vlp_triple *train = vlp_dataset_triples(dataset, VLP_TRAIN, &count);
+    bool forward = relation < one->relations / 2;
+    vlp_triple asked = {forward ? head : answer, forward ? relation : relation - one->relations / 2,
+                        forward ? answer : head};
+    for (int64_t j = 0; j < count; j++)
+        if (memcmp(&train[j], &asked, sizeof asked) == 0) return true;
+    return false;
+}
+
+/* The paper's L2 with all negatives, weighted evenly. known (batch, entities). */
+static double negatives_by_hand(const by_hand *one) {
+    double loss = 0;
+    for (int32_t i = 0; i < one->batch; i++) {
+        int32_t h = one->heads[i], r = one->ids[i];
+        double gold = score_of(one, h, r, one->answers[i]), sum = 0, count = 0;
+        for (int32_t e = 0; e < one->entities; e++) {
+            if (one->known[i * one->entities + e]) continue;
+            sum += log(1 + exp(score_of(one, h, r, e)));
+            count++;
+        }
+        loss += 0.5 * (log(1 + exp(-gold)) + sum / count);
+    }
+    return loss / one->batch;
+}
+
 static double loss_by_hand(const void *context) {
     const by_hand *one = context;
+    if (one->known) return negatives_by_hand(one);
     double loss = 0;
     for (int32_t i = 0; i < one->batch; i++) {
         int32_t h = one->heads[i], r = one->ids[i], t = one->answers[i];
@@ -180,17 +211,17 @@ static double loss_by_hand(const void *context) {
 
 /* The chosen queries are of the training triples, asked either way. */
 static void check_batch(const by_hand *one, const vlp_dataset *dataset) {
-    int64_t count;
-    const vlp_triple *train = vlp_dataset_triples(dataset, VLP_TRAIN, &count);
-    for (int32_t i = 0; i < one->batch; i++) {
-        bool forward = one->ids[i] < one->relations / 2, found = false;
-        vlp_triple asked = {forward ? one->heads[i] : one->answers[i],
-                            forward ? one->ids[i] : one->ids[i] - one->relations / 2,
-                            forward ? one->answers[i] : one->heads[i]};
-        for (int64_t j = 0; j < count && !found; j++)
-            found = memcmp(&train[j], &asked, sizeof asked) == 0;
-        assert_true(found);
-    }
+    for (int32_t i = 0; i < one->batch; i++)
+        assert_true(is_known(one, dataset, one->heads[i], one->ids[i], one->answers[i]));
+}
+
+static bool *find_known(const by_hand *one, const vlp_dataset *dataset) {
+    bool *known = calloc((size_t)one->batch * (size_t)one->entities, sizeof *known);
+    assert_non_null(known);
+    for (int32_t i = 0; i < one->batch * one->entities; i++)
+        known[i] = is_known(one, dataset, one->heads[i / one->entities], one->ids[i / one->entities],
+                            i % one->entities);
+    return known;
 }
 
 static double *doubles_of(const steps *work, int id) {
@@ -211,6 +242,50 @@ static int32_t *ids_of(const steps *work, const int32_t *from, int32_t count) {
 }
 
 /* Adagrad's first step with rate and epsilon 1 is -g / (|g| + 1): the gradient can be read off it. */
+static void check_by_hand(const char *const *settings, bool negatives) {
+    steps work = {.trainer = NULL};
+    open_steps(&work, settings);
+    int32_t batch = work.trainer->batch;
+    by_hand one = {.entities = work.model->entities,
+                   .relations = work.model->relations,
+                   .dim = work.settings.dim,
+                   .batch = batch,
+                   .n3 = work.settings.n3,
+                   .relation_prediction = work.settings.relation_prediction};
+    for (int t = 0; t < 2; t++) one.tables[t] = doubles_of(&work, t);
+    vlp_step_loss loss;
+    must(vlp_trainer_step(&loss, work.trainer, 0, false));
+    const vlp_batch *chosen = &work.trainer->chosen;
+    int32_t *heads = ids_of(&work, chosen->heads, batch), *ids = ids_of(&work, chosen->relations, batch);
+    int32_t *answers = ids_of(&work, chosen->answers, batch);
+    one.heads = heads;
+    one.ids = ids;
+    one.answers = answers;
+    check_batch(&one, work.dataset);
+    if (negatives) one.known = find_known(&one, work.dataset);
+    double expected = loss_by_hand(&one);
+    lab_expect("loss", &expected, &loss.horizontal, 1, 1e-3, 0);
+    for (int t = 0; t < 2; t++) {
+        int64_t count = work.model->tables[t].rows * work.model->tables[t].width;
+        double *after = doubles_of(&work, t), *slopes = calloc((size_t)count, sizeof *slopes);
+        assert_non_null(slopes);
+        lab_slopes(slopes, one.tables[t], count, loss_by_hand, &one);
+        for (int64_t i = 0; i < count; i++) {
+            double moved = one.tables[t][i] - after[i];
+            after[i] = moved / (1 - fabs(moved));
+        }
+        lab_expect_close(work.model->tables[t].name, slopes, after, count, 5e-3);
+        free(after);
+        free(slopes);
+    }
+    for (int t = 0; t < 2; t++) free(one.tables[t]);
+    free(one.known);
+    free(heads);
+    free(ids);
+    free(answers);
+    close_steps(&work);
+}
+
 static void one_to_all_by_hand(void **state) {
     (void)state;
     static const char *const settings[] = {"model=distmult",
@@ -227,48 +302,26 @@ static void one_to_all_by_hand(void **state) {
                                            "schedule=constant",
                                            "init_scale=0.5",
                                            NULL};
-    steps work = {.trainer = NULL};
-    open_steps(&work, settings);
-    by_hand one = {{doubles_of(&work, VLP_TABLE_ENTITIES), doubles_of(&work, VLP_TABLE_RELATIONS)},
-                   work.model->entities,
-                   work.model->relations,
-                   3,
-                   16,
-                   NULL,
-                   NULL,
-                   NULL,
-                   0.5,
-                   0.7};
-    vlp_step_loss loss;
-    must(vlp_trainer_step(&loss, work.trainer, 0, false));
-    const vlp_batch *chosen = &work.trainer->chosen;
-    int32_t *heads = ids_of(&work, chosen->heads, 16), *ids = ids_of(&work, chosen->relations, 16);
-    int32_t *answers = ids_of(&work, chosen->answers, 16);
-    one.heads = heads;
-    one.ids = ids;
-    one.answers = answers;
-    check_batch(&one, work.dataset);
-    double expected = loss_by_hand(&one);
-    lab_expect("loss", &expected, &loss.horizontal, 1, 1e-3, 0);
-    for (int t = 0; t < 2; t++) {
-        int id = t ? VLP_TABLE_RELATIONS : VLP_TABLE_ENTITIES;
-        int64_t count = work.model->tables[id].rows * work.model->tables[id].width;
-        double *after = doubles_of(&work, id), *slopes = calloc((size_t)count, sizeof *slopes);
-        assert_non_null(slopes);
-        lab_slopes(slopes, one.tables[t], count, loss_by_hand, &one);
-        for (int64_t i = 0; i < count; i++) {
-            double moved = one.tables[t][i] - after[i];
-            after[i] = moved / (1 - fabs(moved));
-        }
-        lab_expect_close(work.model->tables[id].name, slopes, after, count, 5e-3);
-        free(after);
-        free(slopes);
-    }
-    for (int t = 0; t < 2; t++) free(one.tables[t]);
-    free(heads);
-    free(ids);
-    free(answers);
-    close_steps(&work);
+    check_by_hand(settings, false);
+}
+
+/* More negatives than there are entities: all that are not known are taken. */
+static void all_negatives_by_hand(void **state) {
+    (void)state;
+    static const char *const settings[] = {"model=distmult",
+                                           "negatives=5000",
+                                           "weights=uniform",
+                                           "vertical=off",
+                                           "dim=3",
+                                           "batch=16",
+                                           "query_weights=off",
+                                           "optimizer=adagrad",
+                                           "rate=1",
+                                           "epsilon=1",
+                                           "schedule=constant",
+                                           "init_scale=0.5",
+                                           NULL};
+    check_by_hand(settings, true);
 }
 
 /* A loss that is not finite ends a step with its number, and the tables stay as they are. */
@@ -305,9 +358,8 @@ static void not_finite_is_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lazy_moves_few),
-        cmocka_unit_test(blocks_of_logits),
-        cmocka_unit_test(one_to_all_by_hand),
+        cmocka_unit_test(lazy_moves_few),      cmocka_unit_test(blocks_of_logits),
+        cmocka_unit_test(one_to_all_by_hand),  cmocka_unit_test(all_negatives_by_hand),
         cmocka_unit_test(not_finite_is_named),
     };
     return cmocka_run_group_tests_name("steps", tests, NULL, NULL);
