@@ -551,33 +551,39 @@ static void test_judge(void **state) {
     (void)state;
     lab bench;
     lab_open(&bench, 1, SEED);
-    vlp_judgement all = {{3, 0xfc}, 5};
-    vlp_step_report good = {.losses = {1, 2}, .squares = {9, 16, 50, 50, 0, 0, 0, 0}}, report;
-    report = judged(&bench, good, all, 7);
+    vlp_judgement embeddings = {VLP_GROUP_EMBEDDINGS, 3, 5}, head = {VLP_GROUP_HEAD, 0xfc, 5};
+    vlp_step_report good = {.losses = {1, 2}, .squares = {9, 16, 50, 50, 0, 0, 0, 0}, .scales = {7, 7}};
+    vlp_step_report report = judged(&bench, good, embeddings, 7);
     assert_int_equal(report.fault, VLP_FAULT_NONE);
-    assert_true(report.scales[0] == 1 && report.scales[1] == 0.5f);
-    all.clip = 0;
-    assert_true(judged(&bench, good, all, 7).scales[1] == 1);
+    assert_true(report.scales[0] == 1 && report.scales[1] == 7);
+    report = judged(&bench, good, head, 7);
+    assert_int_equal(report.fault, VLP_FAULT_NONE);
+    assert_true(report.scales[0] == 7 && report.scales[1] == 0.5f);
+    head.clip = 0;
+    assert_true(judged(&bench, good, head, 7).scales[1] == 1);
     for (int table = 0; table < VLP_MOST_TABLES; table++) {
         vlp_step_report bad = good;
         bad.squares[table] = table % 2 ? NAN : INFINITY;
         bad.squares[VLP_MOST_TABLES - 1] = NAN;
-        report = judged(&bench, bad, all, 7 + table);
+        vlp_judgement mine = table < 2 ? embeddings : head, other = table < 2 ? head : embeddings;
+        report = judged(&bench, bad, mine, 7 + table);
         assert_int_equal(report.fault, VLP_FAULT_TABLE + table);
         assert_int_equal(report.fault_step, 7 + table);
         /* The first fault stays. */
-        report.losses[0] = NAN;
-        report = judged(&bench, report, all, 20);
+        report.losses[other.group] = NAN;
+        report = judged(&bench, report, other, 20);
         assert_int_equal(report.fault, VLP_FAULT_TABLE + table);
         assert_int_equal(report.fault_step, 7 + table);
         /* Tables that are not updated are nobody's business. */
-        vlp_judgement few = {{3u & ~(1u << table), 0x7c & ~(1u << table)}, 0};
-        assert_int_equal(judged(&bench, bad, few, 7).fault, VLP_FAULT_NONE);
+        mine.tables &= 0x7fu & ~(1u << table);
+        assert_int_equal(judged(&bench, bad, mine, 7).fault, VLP_FAULT_NONE);
     }
-    good.losses[1] = NAN;
-    assert_int_equal(judged(&bench, good, all, 7).fault, VLP_FAULT_VERTICAL_LOSS);
-    good.losses[0] = -INFINITY;
-    assert_int_equal(judged(&bench, good, all, 7).fault, VLP_FAULT_HORIZONTAL_LOSS);
+    /* Nor is the loss of the other group, which may not be there yet. */
+    good.losses[VLP_GROUP_HEAD] = NAN;
+    assert_int_equal(judged(&bench, good, head, 7).fault, VLP_FAULT_LOSS + VLP_GROUP_HEAD);
+    assert_int_equal(judged(&bench, good, embeddings, 7).fault, VLP_FAULT_NONE);
+    good.losses[VLP_GROUP_EMBEDDINGS] = -INFINITY;
+    assert_int_equal(judged(&bench, good, embeddings, 7).fault, VLP_FAULT_LOSS + VLP_GROUP_EMBEDDINGS);
     lab_close(&bench);
 }
 

@@ -17,7 +17,7 @@
 #include "compute/step.h"
 
 /* Of this table and the structs around it: a backend that is loaded has to be of the same. */
-enum { VLP_BACKEND_VERSION = 2 };
+enum { VLP_BACKEND_VERSION = 3 };
 
 typedef struct vlp_compute vlp_compute; /* a backend's state: threads, working memory */
 
@@ -231,7 +231,7 @@ typedef struct vlp_backend {
      * of them is none. */
     void (*square_sum)(vlp_compute *compute, double *out, const float *values, const uint8_t *touched,
                        int64_t rows, int32_t width);
-    /* Looks at the losses and squares of the report: notes the first fault, sets the scales. */
+    /* Looks at a group's loss and squares in the report: notes the first fault, sets the scale. */
     void (*judge)(vlp_compute *compute, vlp_step_report *report, const vlp_judgement *judgement);
 
     /* What is asked for between side_begin and side_end may be done beside what is asked for from

@@ -19,12 +19,12 @@ typedef struct vlp_step_values {
     float correction1, correction2; /* 1 - beta^(step + 1) */
 } vlp_step_values;
 
-/* What was not finite: a loss, or the gradient of table fault - VLP_FAULT_TABLE. */
+/* What was not finite: the loss of group fault - VLP_FAULT_LOSS, or the gradient of table fault -
+ * VLP_FAULT_TABLE. */
 enum {
     VLP_FAULT_NONE = 0,
-    VLP_FAULT_HORIZONTAL_LOSS,
-    VLP_FAULT_VERTICAL_LOSS,
-    VLP_FAULT_TABLE,
+    VLP_FAULT_LOSS,
+    VLP_FAULT_TABLE = VLP_FAULT_LOSS + VLP_GROUPS,
     VLP_FAULTS = VLP_FAULT_TABLE + VLP_MOST_TABLES
 };
 
@@ -38,27 +38,24 @@ typedef struct vlp_step_report {
 } vlp_step_report;
 
 typedef struct vlp_judgement {
-    uint32_t tables[VLP_GROUPS]; /* bits of the tables that are to be updated */
-    double clip;                 /* largest norm of a group's gradient; 0: none */
+    vlp_step_group group; /* whose loss is known, and whose tables are to be updated */
+    uint32_t tables;      /* their bits */
+    double clip;          /* largest norm of the group's gradient; 0: none */
 } vlp_judgement;
 
-/* Notes the first fault of a step and sets the scales of its groups. */
+/* Notes the first fault of a step and sets the scale of a group. */
 VLP_FORMULA void vlp_judge(vlp_step_report *report, const vlp_judgement *judgement, int64_t step) {
     if (report->fault != VLP_FAULT_NONE) return;
-    int32_t fault = VLP_FAULT_NONE;
-    if (!isfinite(report->losses[VLP_GROUP_HEAD])) fault = VLP_FAULT_VERTICAL_LOSS;
-    if (!isfinite(report->losses[VLP_GROUP_EMBEDDINGS])) fault = VLP_FAULT_HORIZONTAL_LOSS;
-    for (int group = 0; group < VLP_GROUPS; group++) {
-        double sum = 0;
-        for (int table = 0; table < VLP_MOST_TABLES; table++) {
-            if (!(judgement->tables[group] >> table & 1)) continue;
-            sum += report->squares[table];
-            if (fault == VLP_FAULT_NONE && !isfinite(report->squares[table]))
-                fault = VLP_FAULT_TABLE + table;
-        }
-        double clip = judgement->clip;
-        report->scales[group] = clip > 0 && sum > clip * clip ? (float)(clip / sqrt(sum)) : 1.0f;
+    int32_t group = judgement->group, fault = VLP_FAULT_NONE;
+    if (!isfinite(report->losses[group])) fault = VLP_FAULT_LOSS + group;
+    double sum = 0, clip = judgement->clip;
+    for (int table = 0; table < VLP_MOST_TABLES; table++) {
+        if (!(judgement->tables >> table & 1)) continue;
+        sum += report->squares[table];
+        if (fault == VLP_FAULT_NONE && !isfinite(report->squares[table]))
+            fault = VLP_FAULT_TABLE + table;
     }
+    report->scales[group] = clip > 0 && sum > clip * clip ? (float)(clip / sqrt(sum)) : 1.0f;
     report->fault = fault;
     if (fault != VLP_FAULT_NONE) report->fault_step = step;
 }

@@ -324,24 +324,25 @@ vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer) {
                        trainer->rounds ? entities->rounded : NULL, entities->rounding};
 }
 
-/* The tables that a step trains, by group. */
-static void trained_tables(uint32_t tables[VLP_GROUPS], const vlp_model *model, bool head_only) {
-    for (int group = 0; group < VLP_GROUPS; group++) tables[group] = 0;
-    for (int id = 0; id < VLP_TABLES; id++) {
-        int group = vlp_table_of_head(id) ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
-        if (model->tables[id].rows == 0 || (head_only && group == VLP_GROUP_EMBEDDINGS)) continue;
-        tables[group] |= 1u << id;
-    }
+static vlp_step_group group_of(int id) {
+    return vlp_table_of_head(id) ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
 }
 
-/* Sees whether the losses are finite, and how gradients are to be clipped. */
-static void judge(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
+/* The bits of the tables of a group. */
+static uint32_t tables_of(const vlp_model *model, vlp_step_group group) {
+    uint32_t tables = 0;
+    for (int id = 0; id < VLP_TABLES; id++)
+        if (model->tables[id].rows > 0 && group_of(id) == group) tables |= 1u << id;
+    return tables;
+}
+
+/* Sees whether the loss is finite, and how gradients are to be clipped. */
+static void judge(vlp_trainer *trainer, vlp_step_group group, uint32_t tables) {
     vlp_model *model = trainer->model;
-    vlp_judgement judgement = {.clip = trainer->settings->clip};
-    for (int group = 0; group < VLP_GROUPS; group++) judgement.tables[group] = tables[group];
+    vlp_judgement judgement = {group, tables, trainer->settings->clip};
     for (int id = 0; id < VLP_TABLES && judgement.clip > 0; id++) {
         const vlp_table *table = &model->tables[id];
-        if (!((tables[0] | tables[1]) >> id & 1)) continue;
+        if (!(tables >> id & 1)) continue;
         model->backend->square_sum(model->compute, &trainer->report->squares[id], table->grad,
                                    table->touched, table->rows, table->width);
     }
@@ -357,7 +358,7 @@ static vlp_updated updated_table(const vlp_trainer *trainer, int id) {
     const vlp_table *table = &trainer->model->tables[id];
     bool entities = id == VLP_TABLE_ENTITIES;
     return (vlp_updated){.table = id,
-                         .group = vlp_table_of_head(id) ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS,
+                         .group = group_of(id),
                          .width = table->width,
                          .rows = table->rows,
                          .value = table->value,
@@ -372,7 +373,7 @@ static vlp_updated updated_table(const vlp_trainer *trainer, int id) {
                          .rounding = table->rounding};
 }
 
-static vlp_status update_tables(vlp_trainer *trainer, const uint32_t tables[VLP_GROUPS]) {
+static vlp_status update_tables(vlp_trainer *trainer, uint32_t tables) {
     const vlp_settings *settings = trainer->settings;
     vlp_model *model = trainer->model;
     vlp_update update = {.kind = settings->optimizer == VLP_ADAGRAD,
@@ -383,7 +384,7 @@ static vlp_status update_tables(vlp_trainer *trainer, const uint32_t tables[VLP_
     vlp_updated updated[VLP_TABLES];
     int32_t count = 0;
     for (int id = 0; id < VLP_TABLES; id++) {
-        if (!((tables[0] | tables[1]) >> id & 1)) continue;
+        if (!(tables >> id & 1)) continue;
         updated[count] = updated_table(trainer, id);
         if (id == VLP_TABLE_ENTITIES && trainer->fused) {
             vlp_pairs pairs = vlp_trainer_pairs(trainer);
@@ -432,16 +433,22 @@ static void clear_gradients(vlp_trainer *trainer) {
     backend->fill_bytes(model->compute, entities->touched, 1, (size_t)entities->rows);
 }
 
+/* Moves the tables of a group whose gradients are made. */
+static vlp_status move_group(vlp_trainer *trainer, vlp_step_group group) {
+    uint32_t tables = tables_of(trainer->model, group);
+    judge(trainer, group, tables);
+    return update_tables(trainer, tables);
+}
+
 /* All operations of a step. They are the same in every step: what differs is in the backend's memory.
- * The two losses do not touch the same memory, unless embeddings feel both. */
+ * The two losses do not touch the same memory, unless embeddings feel both; and nobody else reads the
+ * head, so that it moves as soon as its gradients are there. */
 static vlp_status make_step(vlp_trainer *trainer, bool head_only) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_batch *chosen = &trainer->chosen;
     bool vertical = trainer->settings->vertical;
     bool beside = vertical && !trainer->settings->vertical_gradient && !head_only;
-    uint32_t tables[VLP_GROUPS];
-    trained_tables(tables, model, head_only);
     backend->zero(model->compute, trainer->report->losses, sizeof trainer->report->losses);
     clear_gradients(trainer);
     backend->choose_batch(model->compute, &trainer->tables, chosen);
@@ -450,12 +457,15 @@ static vlp_status make_step(vlp_trainer *trainer, bool head_only) {
     backend->query(model->compute, &model->form, trainer->q, trainer->head_rows, chosen->relations,
                    model->tables[VLP_TABLE_RELATIONS].value, trainer->batch, false);
     if (beside) backend->side_begin(model->compute);
-    if (vertical) VLP_TRY(vlp_vertical_step(trainer));
+    if (vertical) {
+        VLP_TRY(vlp_vertical_step(trainer));
+        VLP_TRY(move_group(trainer, VLP_GROUP_HEAD));
+    }
     if (beside) backend->side_end(model->compute);
-    if (!head_only) VLP_TRY(vlp_horizontal_step(trainer));
+    if (head_only) return VLP_OK;
+    VLP_TRY(vlp_horizontal_step(trainer));
     if (beside) backend->side_join(model->compute);
-    judge(trainer, tables);
-    return update_tables(trainer, tables);
+    return move_group(trainer, VLP_GROUP_EMBEDDINGS);
 }
 
 vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step, bool head_only) {
@@ -494,5 +504,5 @@ vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer) {
     return vlp_fail(VLP_ERROR_FORMAT,
                     "step %lld: the %s loss is not finite; lower the rate, or set clip",
                     (long long)report.fault_step,
-                    report.fault == VLP_FAULT_HORIZONTAL_LOSS ? "horizontal" : "vertical");
+                    report.fault == VLP_FAULT_LOSS + VLP_GROUP_EMBEDDINGS ? "horizontal" : "vertical");
 }

@@ -104,11 +104,6 @@ __device__ inline void load4(float out[4], const float *from, int left, bool ali
     for (int i = 0; i < 4; i++) out[i] = i < left ? from[i] : 0.0f;
 }
 
-/* Brings what stands there into the L2 cache, without waiting. */
-__device__ inline void fetch(const void *from) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-}
-
 /* to[i] = values[i], or += where `add`, for the `left` that are there. */
 __device__ inline void put4(float *to, const float values[4], int left, bool aligned, bool add) {
     if (aligned && left >= 4) {

@@ -67,7 +67,9 @@ __global__ static void __launch_bounds__(WALK_THREADS, 24)
     int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
     if (begin == end) return;
     float grad[PARTS<SIMILARITY>][walk::COUNT] = {};
-    walk_backward(grad, at, from, pairs, weights, begin, end);
+    packed<SIMILARITY, walk::COUNT> k;
+    at.load_entity(k, from);
+    walk_backward(grad, at, k, pairs, weights, begin, end);
     sum_groups<SIMILARITY, walk::COUNT, LANES>(grad);
     if (at.group > 0) return;
     bool holds = !touched || touched[at.row], aligned = from.rounding.width % 4 == 0;

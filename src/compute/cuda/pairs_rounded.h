@@ -126,17 +126,23 @@ template <int SIMILARITY, int LANES> struct rounded_walk {
     static constexpr int COUNT = SLICE / LANES, GROUPS = 32 / LANES;
     static constexpr int QUERY = PARTS<SIMILARITY> * SLICE; /* numbers of a query in a slice */
     int lane, group, part;
-    int32_t row, first;  /* the entity; the lane's first number */
+    int32_t row, slice;  /* the entity; which part of it */
+    int32_t first;       /* the lane's first number */
     const char *queries; /* of the slice */
     uint32_t place; /* bytes from a query's numbers to the lane's: in 32 bits, as all offsets here */
 
-    __device__ rounded_walk(const rounded_rows &from)
-        : lane(threadIdx.x % 32), group(lane / LANES), part(lane % LANES),
-          row(static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32)),
-          first(static_cast<int32_t>(blockIdx.y) * SLICE + COUNT * part),
+    __device__ rounded_walk(const rounded_rows &from, int32_t row_of_warp, int32_t slice_of_warp)
+        : lane(threadIdx.x % 32), group(lane / LANES), part(lane % LANES), row(row_of_warp),
+          slice(slice_of_warp), first(slice * SLICE + COUNT * part),
           queries(reinterpret_cast<const char *>(from.queries +
-                                                 static_cast<int64_t>(blockIdx.y) * from.batch * QUERY)),
+                                                 static_cast<int64_t>(slice) * from.batch * QUERY)),
           place(COUNT * part * sizeof(vlp_bf16)) {
+    }
+
+    /* Grid: (chunks of entities, slices). */
+    __device__ rounded_walk(const rounded_rows &from)
+        : rounded_walk(from, static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32),
+                       static_cast<int32_t>(blockIdx.y)) {
     }
 
     /* Bytes to a query's numbers. */
@@ -154,16 +160,15 @@ template <int SIMILARITY, int LANES> struct rounded_walk {
     }
 };
 
-/* The entities' gradients of the pairs begin .. end, weights in sorted order: what a group of lanes has
- * of them. */
+/* The gradients of an entity, k, of the pairs begin .. end, weights in sorted order: what a group of
+ * lanes has of them. */
 template <int SIMILARITY, int LANES>
-__device__ inline void walk_backward(float (*grad)[SLICE / LANES],
-                                     const rounded_walk<SIMILARITY, LANES> &at, const rounded_rows &from,
-                                     const sorted_pairs &pairs, const float *weights, int32_t begin,
-                                     int32_t end) {
+__device__ inline void
+walk_backward(float (*grad)[SLICE / LANES], const rounded_walk<SIMILARITY, LANES> &at,
+              const packed<SIMILARITY, SLICE / LANES> &k, const sorted_pairs &pairs,
+              const float *weights, int32_t begin, int32_t end) {
     using walk = rounded_walk<SIMILARITY, LANES>;
-    packed<SIMILARITY, walk::COUNT> k, q;
-    at.load_entity(k, from);
+    packed<SIMILARITY, walk::COUNT> q;
     for (int32_t base = begin; base < end; base += 32) {
         int32_t count = end - base < 32 ? end - base : 32;
         uint32_t mine = at.lane < count ? walk::offset_of(pairs.query[base + at.lane]) : 0;

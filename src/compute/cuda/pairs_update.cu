@@ -43,83 +43,107 @@ __global__ static void finish_norms(float *out, const float *squares, int32_t sl
 
 /* ---- The walk ------------------------------------------------------------------------------------ */
 
-/* Four columns of a row, of every part: all is read before anything is written. */
-template <int SIMILARITY>
-__device__ static void update_columns(const row_update &u, const vlp_updated &table,
-                                      float grad[PARTS<SIMILARITY>][4], float x[PARTS<SIMILARITY>][4],
-                                      int64_t row, int32_t first) {
-    constexpr int COUNT = PARTS<SIMILARITY>;
-    int32_t width = table.rounding.width, left = width - first;
-    int64_t at = row * COUNT * width + first;
-    bool aligned = width % 4 == 0;
-    float m[COUNT][4] = {}, v[COUNT][4];
-#pragma unroll
-    for (int part = 0; part < COUNT; part++) {
-        load4(x[part], table.value + at + part * width, left, aligned);
-        load4(v[part], table.second + at + part * width, left, aligned);
-        if (u.kind == 0) load4(m[part], table.first + at + part * width, left, aligned);
-    }
-#pragma unroll
-    for (int part = 0; part < COUNT; part++) {
-        update_numbers<4>(u, x[part], grad[part], m[part], v[part]);
-        put4(table.value + at + part * width, x[part], left, aligned, false);
-        put4(table.second + at + part * width, v[part], left, aligned, false);
-        if (u.kind == 0) put4(table.first + at + part * width, m[part], left, aligned, false);
-        /* Behind the last number the copy has zeros, as x has. */
-        if (first < table.rounding.padded)
-            *reinterpret_cast<uint2 *>(table.rounded + row * vlp_rounding_stride(&table.rounding) +
-                                       part * table.rounding.padded + first) = {
-                rounded_pair(x[part][0], x[part][1]), rounded_pair(x[part][2], x[part][3])};
-    }
-}
+/* Four columns of an entity, of every part. */
+template <int SIMILARITY> struct entity_columns {
+    static constexpr int COUNT = PARTS<SIMILARITY>;
+    float x[COUNT][4], m[COUNT][4] = {}, v[COUNT][4];
+    int64_t row, at; /* the entity; where its first number stands */
+    int32_t first, width;
 
-/* Asks for what update_columns will read, so that it comes while the pairs are walked. */
-template <int SIMILARITY>
-__device__ static void fetch_columns(const vlp_updated &table, int kind, int64_t row, int32_t first) {
-    if (first >= table.rounding.width) return;
-#pragma unroll
-    for (int part = 0; part < PARTS<SIMILARITY>; part++) {
-        int64_t at = (row * PARTS<SIMILARITY> + part) * table.rounding.width + first;
-        fetch(table.value + at);
-        fetch(table.second + at);
-        if (kind == 0) fetch(table.first + at);
+    __device__ entity_columns(const vlp_updated &table, int64_t row_of_warp, int32_t first_of_lane)
+        : row(row_of_warp), at(row * COUNT * table.rounding.width + first_of_lane), first(first_of_lane),
+          width(table.rounding.width) {
     }
-}
 
-/* Grid: (chunks of entities, slices); a warp has an entity and a slice. weights (total) in sorted order.
- */
-template <int SIMILARITY>
-__global__ static void __launch_bounds__(WALK_THREADS, 18)
-    update_pairs(vlp_update update, const __grid_constant__ vlp_updated table,
-                 const vlp_step_values *values, float *squares, const float *weights, rounded_rows from,
-                 sorted_pairs pairs) {
-    rounded_walk<SIMILARITY, 32> at(from);
-    bool fault = update.report && update.report->fault != VLP_FAULT_NONE;
-    if (fault || at.row >= pairs.entities) return;
-    float grad[PARTS<SIMILARITY>][4] = {}, x[PARTS<SIMILARITY>][4], finite = 0;
-    fetch_columns<SIMILARITY>(table, update.kind, at.row, at.first);
-    int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
-    if (begin < end) walk_backward(grad, at, from, pairs, weights, begin, end);
-    int32_t width = from.rounding.width, left = width - at.first;
-    if (table.touched && table.touched[at.row]) {
-        float more[4];
+    __device__ void load(float out[4], const float *from, int part) const {
+        load4(out, from + at + part * width, width - first, width % 4 == 0);
+    }
+
+    __device__ void put(float *to, const float values[4], int part) const {
+        put4(to + at + part * width, values, width - first, width % 4 == 0, false);
+    }
+
+    __device__ void read(const vlp_updated &table, int kind) {
 #pragma unroll
-        for (int part = 0; part < PARTS<SIMILARITY>; part++) {
-            int64_t place = (static_cast<int64_t>(at.row) * PARTS<SIMILARITY> + part) * width + at.first;
-            load4(more, table.grad + place, left, width % 4 == 0);
-#pragma unroll
-            for (int i = 0; i < 4; i++) grad[part][i] += more[i];
+        for (int part = 0; part < COUNT; part++) {
+            load(x[part], table.value, part);
+            load(v[part], table.second, part);
+            if (kind == 0) load(m[part], table.first, part);
         }
     }
+
+    /* As the rounded copy has them: it need not be read beside them. */
+    __device__ packed<SIMILARITY, 4> rounded() const {
+        packed<SIMILARITY, 4> k;
+#pragma unroll
+        for (int part = 0; part < COUNT; part++)
+            *reinterpret_cast<uint2 *>(k.at[part]) = rounded_four(x[part]);
+        return k;
+    }
+
+    __device__ static uint2 rounded_four(const float four[4]) {
+        return {rounded_pair(four[0], four[1]), rounded_pair(four[2], four[3])};
+    }
+
+    __device__ void update(const row_update &u, const vlp_updated &table, const float grad[COUNT][4]) {
+#pragma unroll
+        for (int part = 0; part < COUNT; part++) {
+            update_numbers<4>(u, x[part], grad[part], m[part], v[part]);
+            put(table.value, x[part], part);
+            put(table.second, v[part], part);
+            if (u.kind == 0) put(table.first, m[part], part);
+            /* Behind the last number the copy has zeros, as x has. */
+            if (first < table.rounding.padded)
+                *reinterpret_cast<uint2 *>(table.rounded + row * vlp_rounding_stride(&table.rounding) +
+                                           part * table.rounding.padded + first) = rounded_four(x[part]);
+        }
+    }
+};
+
+/* What others have left in the gradient of a row that was touched. */
+template <int SIMILARITY>
+__device__ static void add_touched(float grad[PARTS<SIMILARITY>][4], const vlp_updated &table,
+                                   const entity_columns<SIMILARITY> &columns) {
+    if (!table.touched || !table.touched[columns.row]) return;
+    float more[4];
+#pragma unroll
+    for (int part = 0; part < PARTS<SIMILARITY>; part++) {
+        columns.load(more, table.grad, part);
+#pragma unroll
+        for (int i = 0; i < 4; i++) grad[part][i] += more[i];
+    }
+}
+
+/* A warp has an entity and a slice. Here the slices of an entity stand beside each other: rows of most
+ * widths are cut within a line of memory, which is read and written once where both sides come at the
+ * same time. What the update needs is asked for before the walk, and there after it. */
+enum { MOVE_THREADS = 128 };
+
+/* weights (total) in sorted order. */
+template <int SIMILARITY>
+__global__ static void __launch_bounds__(MOVE_THREADS, 8)
+    update_pairs(vlp_update update, const __grid_constant__ vlp_updated table,
+                 const vlp_step_values *values, float *squares, const float *weights, rounded_rows from,
+                 sorted_pairs pairs, int32_t slices) {
+    int32_t warp = static_cast<int32_t>(blockIdx.x * (MOVE_THREADS / 32) + threadIdx.x / 32);
+    rounded_walk<SIMILARITY, 32> at(from, warp / slices, warp % slices);
+    bool fault = update.report && update.report->fault != VLP_FAULT_NONE;
+    if (fault || at.row >= pairs.entities) return;
+    entity_columns<SIMILARITY> columns(table, at.row, at.first);
+    float grad[PARTS<SIMILARITY>][4] = {}, finite = 0;
+    int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
+    columns.read(table, update.kind);
+    if (begin < end) walk_backward(grad, at, columns.rounded(), pairs, weights, begin, end);
+    add_touched(grad, table, columns);
 #pragma unroll
     for (int part = 0; part < PARTS<SIMILARITY>; part++)
 #pragma unroll
         for (int i = 0; i < 4; i++) finite += 0.0f * grad[part][i];
     if (finite != 0) note_fault(update.report, table.table, values->step);
-    update_columns<SIMILARITY>(open_update(update, table, values), table, grad, x, at.row, at.first);
+    columns.update(open_update(update, table, values), table, grad);
     if (!squares) return;
-    float square = square_of<SIMILARITY>(x);
-    if (at.lane == 0) squares[static_cast<int64_t>(blockIdx.y) * pairs.entities + at.row] = square;
+    float square = square_of<SIMILARITY>(columns.x);
+    if (at.lane == 0) squares[static_cast<int64_t>(at.slice) * pairs.entities + at.row] = square;
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------- */
@@ -127,8 +151,10 @@ __global__ static void __launch_bounds__(WALK_THREADS, 18)
 template <int SIMILARITY>
 static void launch_update(vlp_compute *compute, const pair_work *work, const vlp_update *update,
                           const vlp_updated *table, float *squares, const float *sorted) {
-    LAUNCH(compute, update_pairs<SIMILARITY>, work->grid, WALK_THREADS, 0, *update, *table,
-           compute->values, squares, sorted, rows_of(work), work->pairs);
+    int64_t warps = static_cast<int64_t>(work->pairs.entities) * work->cut.slices;
+    LAUNCH(compute, update_pairs<SIMILARITY>, cuda_blocks(warps, MOVE_THREADS / 32), MOVE_THREADS, 0,
+           *update, *table, compute->values, squares, sorted, rows_of(work), work->pairs,
+           work->cut.slices);
 }
 
 template <int SIMILARITY>
