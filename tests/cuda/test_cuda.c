@@ -502,6 +502,45 @@ static void test_sampler(void **state) {
     lab_close(&bench);
 }
 
+/* ---- Plans --------------------------------------------------------------------------------------- */
+
+static void scatter_one(lab *bench, float *table, const float *rows, const int32_t *into, int64_t count,
+                        int32_t entities) {
+    assert_int_equal(gpu->scatter_add(bench->compute, table, NULL, rows, NULL, into, count, entities, 8),
+                     VLP_OK);
+}
+
+/* A plan is told, recorded, and launched from then on; where the working memory it was recorded over
+ * had to grow in between, it is told again. */
+static void test_plans(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    lab bench;
+    lab_open_on(&bench, gpu, 0, SEED + 6);
+    enum { COUNT = 50, LARGE = 70000, ENTITIES = 30, WIDTH = 8, STEPS = 8 };
+    float *table = lab_put(&bench, lab_zeros(&bench, ENTITIES * WIDTH), ENTITIES * WIDTH);
+    double *values = lab_random(&bench, LARGE * WIDTH, 1), *sums = lab_zeros(&bench, ENTITIES * WIDTH);
+    int32_t *into = lab_ids(&bench, LARGE, 0, ENTITIES - 1);
+    const float *rows = lab_put(&bench, values, LARGE * WIDTH);
+    const int32_t *into_on = lab_put_ids(&bench, into, LARGE);
+    float *other = lab_put(&bench, sums, ENTITIES * WIDTH);
+    vlp_plan *plan = gpu->plan_new(bench.compute);
+    for (int step = 0; step < STEPS; step++) {
+        vlp_step_values now = {.step = step};
+        if (step == STEPS / 2) scatter_one(&bench, other, rows, into_on, LARGE, ENTITIES);
+        bool launched = gpu->step_begin(bench.compute, plan, &now);
+        assert_int_equal(launched, step % (STEPS / 2) >= 2);
+        if (launched) continue;
+        scatter_one(&bench, table, rows, into_on, COUNT, ENTITIES);
+        must(gpu->step_end(bench.compute, plan));
+    }
+    for (int i = 0; i < COUNT * WIDTH; i++)
+        sums[into[i / WIDTH] * WIDTH + i % WIDTH] += STEPS * values[i];
+    lab_expect_near("a plan's sums", sums, lab_get(&bench, table, ENTITIES * WIDTH), ENTITIES * WIDTH);
+    gpu->plan_free(bench.compute, plan);
+    lab_close(&bench);
+}
+
 /* ---- The end of the memory ----------------------------------------------------------------------- */
 
 static void test_memory_ends(void **state) {
@@ -532,11 +571,11 @@ int main(void) {
         if (asked) return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),       cmocka_unit_test(test_all_scores),
-        cmocka_unit_test(test_softmax),     cmocka_unit_test(test_products),
-        cmocka_unit_test(test_scatter),     cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_best),        cmocka_unit_test(test_sampler),
-        cmocka_unit_test(test_memory_ends),
+        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_all_scores),
+        cmocka_unit_test(test_softmax), cmocka_unit_test(test_products),
+        cmocka_unit_test(test_scatter), cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_best),    cmocka_unit_test(test_sampler),
+        cmocka_unit_test(test_plans),   cmocka_unit_test(test_memory_ends),
     };
     return cmocka_run_group_tests_name("cuda", tests, NULL, NULL);
 }
