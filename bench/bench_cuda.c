@@ -366,37 +366,39 @@ static double head_operations(work *w, bool backward) {
     return 2 * b * e * (2 * q + (e + q) + (backward ? e : 0));
 }
 
+/* Bytes are those that have to pass at least once; half of it where rounded copies are read. */
 static void operations(work *w) {
     double b = w->trainer->batch, e = w->model->form.entity_width, n = w->model->entities;
     double table = 4 * n * e, logits = 4 * (double)w->trainer->block * n, rows = 4 * b * e;
     double pairs = b * w->trainer->width, units = w->settings.model == VLP_MODEL_ROTATE ? e / 2 : e;
+    double half = rounds(w) ? 0.5 : 1, copy = half * table, logits_grad = half * logits;
+    double product = 2 * (double)w->trainer->block * n * e;
+    bool fused = w->trainer->fused;
     printf("  %-34s %12s %12s %14s %12s %6s\n", "operation", "time", "bytes", "products", "floor",
            "share");
     line(w, "choose batch", op_batch, 4 * b * 30, 0, 0);
     if (w->settings.loss == VLP_LOSS_NEGATIVES) {
         double roots = w->settings.model == VLP_MODEL_ROTATE ? pairs * units : 0;
         line(w, "sample", op_sample, b * n / 2 + 4 * pairs, 0, 0);
-        line(w, "pair scores (with sort)", op_pair_scores, table + rows + 8 * pairs, 0, roots);
+        line(w, "pair scores (with sort)", op_pair_scores, copy + rows + 8 * pairs, 0, roots);
         line(w, "negative loss", op_negative_loss, 8 * pairs, 0, 0);
-        line(w, w->trainer->fused ? "pair backward to queries" : "pair backward", op_pair_backward,
-             (rounds(w) ? 0.5 : 1) * table + (w->trainer->fused ? 0 : table) + 2 * rows + 8 * pairs, 0,
-             (w->trainer->fused ? 1 : 2) * roots);
+        line(w, fused ? "pair backward to queries" : "pair backward", op_pair_backward,
+             copy + (fused ? 0 : table) + 2 * rows + 8 * pairs, 0, (fused ? 1 : 2) * roots);
     }
     line(w, "query backward, scatter", op_query_backward, 6 * rows, 0, 0);
     line(w, "head forward", op_head_forward, rows * (2 * w->settings.references + 8),
          head_operations(w, false), 0);
-    line(w, "logits", op_logits, table + logits + rows, 2 * (double)w->trainer->block * n * e, 0);
-    line(w, "softmax", op_softmax, 2 * logits, 0, 0);
-    line(w, "logits backward", op_logits_backward, table + logits + rows,
-         2 * (double)w->trainer->block * n * e, 0);
+    line(w, "logits", op_logits, copy + logits + half * rows, product, 0);
+    line(w, "softmax", op_softmax, logits + logits_grad, 0, 0);
+    line(w, "logits backward", op_logits_backward, copy + logits_grad + rows, product, 0);
     if (w->settings.loss == VLP_LOSS_CROSS_ENTROPY)
-        line(w, "logits backward to entities", op_entities_backward, 2 * table + logits + rows,
-             2 * (double)w->trainer->block * n * e, 0);
+        line(w, "logits backward to entities", op_entities_backward, table + logits_grad + half * rows,
+             product, 0);
     line(w, "head backward", op_head_backward, rows * 12, head_operations(w, true), 0);
-    bool fused = w->trainer->fused;
+    /* Parameters and moments read and written, the gradient read where it is not made here, the copy. */
     line(w, fused ? "pair backward to entities, update" : "update of entities", op_update,
-         ((w->settings.optimizer == VLP_ADAGRAD ? 5 : 7) - (fused ? 1 : 0)) * table +
-             (rounds(w) ? (fused ? 1 : 0.5) * table : 0),
+         ((w->settings.optimizer == VLP_ADAGRAD ? 4 : 6) + (fused ? 0 : 1)) * table +
+             (rounds(w) ? copy : 0),
          0, fused ? pairs * units : 0);
 }
 

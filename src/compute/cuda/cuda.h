@@ -111,6 +111,13 @@ static inline unsigned cuda_blocks(int64_t count, int64_t each) {
     return static_cast<unsigned>((count + each - 1) / each);
 }
 
+/* Blocks for passes over rows, a thread a column (see my_column): nobody waits for a row before asking
+ * for the next part of it. */
+enum { COLUMN_BLOCK = 256 };
+static inline dim3 cuda_grid(int64_t rows, int64_t columns) {
+    return dim3(static_cast<unsigned>(rows), cuda_blocks(columns, COLUMN_BLOCK));
+}
+
 /* ---- segments.cu ---- */
 /* Sorts items by ids; negative ids are of no row. The result stands in the two slots named. */
 bool cuda_sort(vlp_compute *compute, cuda_segments *out, const int32_t *ids, int64_t count, int32_t rows,

@@ -8,6 +8,11 @@
 
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
+/* The column of a thread of cuda_grid; its row is blockIdx.x. */
+__device__ inline int32_t my_column() {
+    return static_cast<int32_t>(blockIdx.y * COLUMN_BLOCK + threadIdx.x);
+}
+
 template <class T> __device__ inline T warp_sum(T value) {
     for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(ALL_LANES, value, offset);
     return value;

@@ -3,17 +3,23 @@
 
 /* ---- Gathering ----------------------------------------------------------------------------------- */
 
-__global__ static void gather_rows(float *out, const float *table, const int32_t *ids, int32_t width) {
-    int64_t i = blockIdx.x;
-    int32_t id = ids[i];
-    for (int32_t j = threadIdx.x; j < width; j += blockDim.x)
-        out[i * width + j] = id < 0 ? 0.0f : table[static_cast<int64_t>(id) * width + j];
+/* Four columns a thread. */
+__global__ static void gather_rows(float *out, const float *table, const int32_t *ids, int32_t width,
+                                   bool aligned) {
+    int64_t i = blockIdx.x, id = ids[i];
+    int32_t j = 4 * my_column(), left = width - j;
+    float four[4] = {0, 0, 0, 0};
+    if (left <= 0) return;
+    if (id >= 0) load4(four, table + id * width + j, left, aligned);
+    put4(out + i * width + j, four, left, aligned, false);
 }
 
 void cuda_gather(vlp_compute *compute, float *out, const float *table, const int32_t *ids, int64_t count,
                  int32_t width) {
     if (count == 0) return;
-    LAUNCH(compute, gather_rows, static_cast<unsigned>(count), 128, 0, out, table, ids, width);
+    uintptr_t places = reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(table);
+    LAUNCH(compute, gather_rows, cuda_grid(count, (width + 3) / 4), COLUMN_BLOCK, 0, out, table, ids,
+           width, width % 4 == 0 && places % sizeof(float4) == 0);
 }
 
 /* ---- Scattering ---------------------------------------------------------------------------------- */
@@ -246,18 +252,18 @@ void cuda_scale_columns(vlp_compute *compute, float *x, const float *scale, int6
 __global__ static void round_all(vlp_bf16 *out, vlp_rounding rounding, const float *from,
                                  int64_t stride) {
     int64_t row = blockIdx.x;
-    int32_t width = vlp_rounding_stride(&rounding);
-    for (int32_t j = threadIdx.x; j < width; j += blockDim.x) {
-        int32_t part = j / rounding.padded, at = j - part * rounding.padded;
-        out[row * width + j] =
-            at < rounding.width ? rounded(from[row * stride + part * rounding.width + at]) : 0;
-    }
+    int32_t j = my_column(), width = vlp_rounding_stride(&rounding);
+    if (j >= width) return;
+    int32_t part = j / rounding.padded, at = j - part * rounding.padded;
+    out[row * width + j] =
+        at < rounding.width ? rounded(from[row * stride + part * rounding.width + at]) : 0;
 }
 
 void cuda_round_rows(vlp_compute *compute, vlp_bf16 *out, const vlp_rounding *rounding,
                      const float *from, int64_t stride, int64_t rows) {
     if (rows == 0) return;
-    LAUNCH(compute, round_all, static_cast<unsigned>(rows), 256, 0, out, *rounding, from, stride);
+    LAUNCH(compute, round_all, cuda_grid(rows, vlp_rounding_stride(rounding)), COLUMN_BLOCK, 0, out,
+           *rounding, from, stride);
 }
 
 /* ---- N3 ------------------------------------------------------------------------------------------ */
@@ -296,7 +302,7 @@ vlp_status cuda_cube_loss(vlp_compute *compute, double *loss, float *grad, uint8
     float *parts = scratch<float>(compute, SLOT_SUMS, count > 2 * SUM_BLOCKS ? count : 2 * SUM_BLOCKS);
     if (count == 0 || !parts || !open_segments(compute, &segments, &holds, touched, ids, count, rows))
         return cuda_status(compute);
-    LAUNCH(compute, cube_rows, static_cast<unsigned>(count), 128, 0, parts, grad, table, holds, segments,
+    LAUNCH(compute, cube_rows, static_cast<unsigned>(count), 512, 0, parts, grad, table, holds, segments,
            count, static_cast<uint32_t>(rows), width, weight, moduli);
     cuda_sum(compute, loss, parts, count, static_cast<double>(weight));
     return cuda_status(compute);

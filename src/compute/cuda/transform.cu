@@ -2,41 +2,43 @@
  * relations are summed relation by relation, in the order of the queries. */
 #include "compute/cuda/transform.h"
 
-/* ---- Elementwise: a block a query ---------------------------------------------------------------- */
+/* ---- Elementwise --------------------------------------------------------------------------------- */
+
+/* Columns that make a number each: of a part, where numbers are complex. */
+static inline __host__ __device__ int32_t columns_of(const vlp_form &form) {
+    return is_complex_transform(form) ? form.query_width / 2 : form.query_width;
+}
 
 __global__ static void query_rows(vlp_form form, float *q, const float *heads, const int32_t *relations,
                                   const float *table, bool linear) {
     int64_t i = blockIdx.x;
-    const float *h = heads + i * form.entity_width;
+    int32_t j = my_column(), columns = columns_of(form);
+    if (j >= columns) return;
+    const float *h = heads + i * form.entity_width + j;
     const float *r = table + static_cast<int64_t>(relations[i]) * form.relation_width;
-    float *out = q + i * form.query_width;
+    float *out = q + i * form.query_width + j;
     bool parts = is_complex_transform(form);
-    int32_t columns = parts ? form.query_width / 2 : form.query_width;
-    for (int32_t j = threadIdx.x; j < columns; j += blockDim.x) {
-        complex_number z = query_number(form, {h[j], parts ? h[j + columns] : 0.0f}, r, j, linear);
-        out[j] = z.re;
-        if (parts) out[j + columns] = z.im;
-    }
+    complex_number z = query_number(form, {h[0], parts ? h[columns] : 0.0f}, r, j, linear);
+    out[0] = z.re;
+    if (parts) out[columns] = z.im;
 }
 
 __global__ static void query_rows_backward(vlp_form form, float *heads_grad, const float *q_grad,
                                            const int32_t *relations, const float *table) {
     int64_t i = blockIdx.x;
+    int32_t j = my_column(), columns = columns_of(form);
+    if (j >= columns) return;
     const float *r = table + static_cast<int64_t>(relations[i]) * form.relation_width;
     const float *dq = q_grad + i * form.query_width;
     float *out = heads_grad + i * form.entity_width;
-    int32_t width = form.query_width, half = width / 2;
-    if (form.transform == VLP_TRANSLATE) {
-        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) out[j] += dq[j];
-    } else if (form.transform == VLP_SCALE) {
-        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) out[j] += dq[j] * r[j];
-    } else {
-        for (int32_t j = threadIdx.x; j < half; j += blockDim.x) {
-            complex_number z = times_conjugate(number(dq, j, half), turn_of(form, r, j, half));
-            out[j] += z.re;
-            out[j + half] += z.im;
-        }
+    if (!is_complex_transform(form)) {
+        out[j] += form.transform == VLP_TRANSLATE ? dq[j] : dq[j] * r[j];
+        return;
     }
+    complex_number before = number(out, j, columns);
+    complex_number z = times_conjugate(number(dq, j, columns), turn_of(form, r, j, columns));
+    out[j] = before.re + z.re;
+    out[j + columns] = before.im + z.im;
 }
 
 enum { RELATION_THREADS = 256, RELATION_COLUMNS = 128 };
@@ -214,8 +216,8 @@ void cuda_query(vlp_compute *compute, const vlp_form *form, float *q, const floa
     if (is_matrix_transform(*form))
         matrix_query(compute, form, q, heads, relations, relation_table, count, linear);
     else
-        LAUNCH(compute, query_rows, static_cast<unsigned>(count), 128, 0, *form, q, heads, relations,
-               relation_table, linear);
+        LAUNCH(compute, query_rows, cuda_grid(count, columns_of(*form)), COLUMN_BLOCK, 0, *form, q,
+               heads, relations, relation_table, linear);
 }
 
 vlp_status cuda_query_backward(vlp_compute *compute, const vlp_form *form, float *heads_grad,
@@ -232,11 +234,10 @@ vlp_status cuda_query_backward(vlp_compute *compute, const vlp_form *form, float
                         relation_table, &segments, relation_count, count, linear);
         return cuda_status(compute);
     }
-    LAUNCH(compute, query_rows_backward, static_cast<unsigned>(count), 128, 0, *form, heads_grad, q_grad,
-           relations, relation_table);
+    int32_t columns = columns_of(*form);
+    LAUNCH(compute, query_rows_backward, cuda_grid(count, columns), COLUMN_BLOCK, 0, *form, heads_grad,
+           q_grad, relations, relation_table);
     if (form->transform == VLP_TRANSLATE && linear) return cuda_status(compute); /* r is left out */
-    bool complex = form->transform == VLP_ROTATE || form->transform == VLP_SCALE_COMPLEX;
-    int32_t columns = complex ? form->query_width / 2 : form->query_width;
     uintptr_t places = reinterpret_cast<uintptr_t>(q_grad) | reinterpret_cast<uintptr_t>(heads);
     dim3 grid(static_cast<unsigned>(count), cuda_blocks(columns, RELATION_COLUMNS));
     LAUNCH(compute, relation_rows_backward, grid, RELATION_THREADS, 0, *form, relation_grad, q_grad,
@@ -270,78 +271,74 @@ vlp_status cuda_answer_backward(vlp_compute *compute, const vlp_form *form, floa
 
 /* ---- The relation asked for ---------------------------------------------------------------------- */
 
-/* The score is linear in the relation's row; v is what multiplies it. */
+/* The score is linear in the relation's row; v is what multiplies it. RESCAL has a column for every
+ * cell of its matrix, whose v is h t^T. */
+static int32_t relation_columns(const vlp_form &form) {
+    return form.transform == VLP_SCALE_COMPLEX ? form.relation_width / 2 : form.relation_width;
+}
+
 __global__ static void relation_query_rows(vlp_form form, float *v, const float *heads,
-                                           const float *answers) {
+                                           const float *answers, int32_t columns) {
     int64_t i = blockIdx.x;
-    const float *h = heads + i * form.entity_width, *t = answers + i * form.entity_width;
+    int32_t j = my_column(), width = form.entity_width;
+    if (j >= columns) return;
+    const float *h = heads + i * width, *t = answers + i * width;
     float *out = v + i * form.relation_width;
-    int32_t width = form.entity_width, half = width / 2;
     if (form.transform == VLP_SCALE_COMPLEX) {
-        for (int32_t j = threadIdx.x; j < half; j += blockDim.x) {
-            complex_number z = times_conjugate(number(t, j, half), number(h, j, half));
-            out[j] = z.re;
-            out[j + half] = z.im;
-        }
+        complex_number z = times_conjugate(number(t, j, columns), number(h, j, columns));
+        out[j] = z.re;
+        out[j + columns] = z.im;
     } else if (form.transform == VLP_SCALE) {
-        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) out[j] = h[j] * t[j];
-    } else { /* RESCAL: h t^T */
-        for (int32_t cell = threadIdx.x; cell < form.relation_width; cell += blockDim.x)
-            out[cell] = h[cell / width] * t[cell % width];
+        out[j] = h[j] * t[j];
+    } else {
+        out[j] = h[j / width] * t[j % width];
     }
 }
 
 void cuda_relation_query(vlp_compute *compute, const vlp_form *form, float *v, const float *heads,
                          const float *answers, int64_t count) {
     if (count == 0) return;
-    LAUNCH(compute, relation_query_rows, static_cast<unsigned>(count), 256, 0, *form, v, heads, answers);
+    int32_t columns = relation_columns(*form);
+    LAUNCH(compute, relation_query_rows, cuda_grid(count, columns), COLUMN_BLOCK, 0, *form, v, heads,
+           answers, columns);
 }
 
-/* RESCAL: the two gradients are the products of dv with t and with h. */
-__device__ static void rescal_backward(float *h_grad, float *t_grad, const float *dv, const float *h,
-                                       const float *t, int32_t width) {
-    for (int32_t i = threadIdx.x; i < width; i += blockDim.x) {
-        float left = 0, right = 0;
-        for (int32_t j = 0; j < width; j++) {
-            left += dv[static_cast<int64_t>(i) * width + j] * t[j];
-            right += dv[static_cast<int64_t>(j) * width + i] * h[j];
-        }
-        h_grad[i] += left;
-        t_grad[i] += right;
-    }
-}
-
+/* A thread a number of h and of t. */
 __global__ static void relation_query_rows_backward(vlp_form form, float *heads_grad,
                                                     float *answers_grad, const float *v_grad,
                                                     const float *heads, const float *answers) {
     int64_t i = blockIdx.x, e = form.entity_width;
+    int32_t j = my_column(), columns = columns_of(form), width = form.entity_width;
+    if (j >= columns) return;
     const float *h = heads + i * e, *t = answers + i * e, *dv = v_grad + i * form.relation_width;
-    float *h_grad = heads_grad + i * e, *t_grad = answers_grad + i * e;
-    int32_t width = form.entity_width, half = width / 2;
+    float *h_grad = heads_grad + i * e + j, *t_grad = answers_grad + i * e + j;
+    complex_number to_head = {0, 0}, to_answer = {0, 0};
     if (form.transform == VLP_SCALE_COMPLEX) {
-        for (int32_t j = threadIdx.x; j < half; j += blockDim.x) {
-            complex_number d = number(dv, j, half);
-            complex_number to_head = times_conjugate(number(t, j, half), d);
-            complex_number to_answer = times(number(h, j, half), d);
-            h_grad[j] += to_head.re;
-            h_grad[j + half] += to_head.im;
-            t_grad[j] += to_answer.re;
-            t_grad[j + half] += to_answer.im;
-        }
+        complex_number d = number(dv, j, columns);
+        to_head = times_conjugate(number(t, j, columns), d);
+        to_answer = times(number(h, j, columns), d);
     } else if (form.transform == VLP_SCALE) {
-        for (int32_t j = threadIdx.x; j < width; j += blockDim.x) {
-            h_grad[j] += dv[j] * t[j];
-            t_grad[j] += dv[j] * h[j];
+        to_head.re = dv[j] * t[j];
+        to_answer.re = dv[j] * h[j];
+    } else { /* RESCAL: the products of dv with t and with h */
+        for (int32_t k = 0; k < width; k++) {
+            to_head.re += dv[static_cast<int64_t>(j) * width + k] * t[k];
+            to_answer.re += dv[static_cast<int64_t>(k) * width + j] * h[k];
         }
-    } else {
-        rescal_backward(h_grad, t_grad, dv, h, t, width);
     }
+    float before[4] = {h_grad[0], t_grad[0], 0, 0};
+    bool parts = columns < width;
+    if (parts) before[2] = h_grad[columns], before[3] = t_grad[columns];
+    h_grad[0] = before[0] + to_head.re;
+    t_grad[0] = before[1] + to_answer.re;
+    if (parts) h_grad[columns] = before[2] + to_head.im;
+    if (parts) t_grad[columns] = before[3] + to_answer.im;
 }
 
 void cuda_relation_query_backward(vlp_compute *compute, const vlp_form *form, float *heads_grad,
                                   float *answers_grad, const float *v_grad, const float *heads,
                                   const float *answers, int64_t count) {
     if (count == 0) return;
-    LAUNCH(compute, relation_query_rows_backward, static_cast<unsigned>(count), 256, 0, *form,
-           heads_grad, answers_grad, v_grad, heads, answers);
+    LAUNCH(compute, relation_query_rows_backward, cuda_grid(count, columns_of(*form)), COLUMN_BLOCK, 0,
+           *form, heads_grad, answers_grad, v_grad, heads, answers);
 }
