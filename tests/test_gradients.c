@@ -158,6 +158,61 @@ static void test_queries(void **state) {
     for_all_models(check_queries, 1);
 }
 
+/* ---- The relation asked for ---------------------------------------------------------------------- */
+
+/* <q(h, r), t>, which for the models that can be asked for a relation is linear in r. */
+typedef struct one_triple {
+    const vlp_form *form;
+    const double *h, *r, *t;
+} one_triple;
+
+static double triple_product(const void *context) {
+    const one_triple *one = context;
+    double q[MOST_WIDTH], sum = 0;
+    reference_query(one->form, q, one->h, one->r, true);
+    for (int32_t j = 0; j < one->form->query_width; j++) sum += q[j] * one->t[j];
+    return sum;
+}
+
+/* v is the slope along r. The slopes of <dv, v(h, t)> are those of the product with dv in the place of
+ * r. */
+static void check_relation_query(lab *bench, const vlp_model_options *model, bool large) {
+    vlp_form form;
+    vlp_model_form(&form, model);
+    if (model->kind != VLP_MODEL_RESCAL && model->kind != VLP_MODEL_DISTMULT &&
+        model->kind != VLP_MODEL_COMPLEX)
+        return;
+    int32_t count = large ? 5000 / form.relation_width : lab_between(bench, 1, 9);
+    int32_t e = form.entity_width, width = form.relation_width, ends = count * e, all = count * width;
+    double *heads = lab_random(bench, ends, 1), *answers = lab_random(bench, ends, 1);
+    double *dv = lab_random(bench, all, 1), *expected = lab_zeros(bench, all),
+           *r = lab_zeros(bench, width);
+    double *grads[2] = {lab_random(bench, ends, 1), lab_random(bench, ends, 1)};
+    const float *heads_on = lab_put(bench, heads, ends), *answers_on = lab_put(bench, answers, ends);
+    float *v_on = lab_put(bench, lab_random(bench, all, 9), all);
+    float *grads_on[2] = {lab_put(bench, grads[0], ends), lab_put(bench, grads[1], ends)};
+    bench->backend->relation_query(bench->compute, &form, v_on, heads_on, answers_on, count);
+    bench->backend->relation_query_backward(bench->compute, &form, grads_on[0], grads_on[1],
+                                            lab_put(bench, dv, all), heads_on, answers_on, count);
+    for (int32_t i = 0; i < count; i++) {
+        one_triple one = {&form, heads + i * e, r, answers + i * e};
+        lab_slopes(expected + i * width, r, width, triple_product, &one);
+        one.r = dv + i * width;
+        for (int32_t j = i * e; j < (i + 1) * e; j++) {
+            grads[0][j] += lab_slope(heads + j, triple_product, &one);
+            grads[1][j] += lab_slope(answers + j, triple_product, &one);
+        }
+    }
+    lab_expect_gradient("v of a relation", expected, lab_get(bench, v_on, all), all);
+    lab_expect_gradient("v: heads", grads[0], lab_get(bench, grads_on[0], ends), ends);
+    lab_expect_gradient("v: answers", grads[1], lab_get(bench, grads_on[1], ends), ends);
+}
+
+static void test_relation_query(void **state) {
+    (void)state;
+    for_all_models(check_relation_query, 9);
+}
+
 /* ---- Pairs --------------------------------------------------------------------------------------- */
 
 typedef struct pair_batch {
@@ -580,9 +635,9 @@ static void test_horizontal_step(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queries),         cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_all_scores),      cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_horizontal_step),
+        cmocka_unit_test(test_queries), cmocka_unit_test(test_relation_query),
+        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_all_scores),
+        cmocka_unit_test(test_losses),  cmocka_unit_test(test_horizontal_step),
     };
     return cmocka_run_group_tests_name("gradients", tests, NULL, NULL);
 }
