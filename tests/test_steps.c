@@ -324,7 +324,7 @@ static void all_negatives_by_hand(void **state) {
     check_by_hand(settings, true);
 }
 
-/* A loss that is not finite ends a step with its number, and the tables stay as they are. */
+/* A loss that is not finite ends a step with its number, and the embeddings stay as they are. */
 static void not_finite_is_named(void **state) {
     (void)state;
     static const char *const settings[] = {"dim=8", "batch=32", "negatives=8", NULL};
