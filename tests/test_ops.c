@@ -424,7 +424,8 @@ static void expect_update(lab *bench, const trained *table, const vlp_updated *u
 }
 
 /* Tells the backend a step's rates and corrections. */
-static void begin_step(lab *bench, const vlp_update *update, int group, float rate, int step) {
+static void begin_step(lab *bench, const vlp_update *update, vlp_step_group group, float rate,
+                       int step) {
     vlp_step_values values = {.step = step - 1};
     values.rates[group] = rate;
     values.rates[!group] = 7; /* another's */
@@ -434,8 +435,8 @@ static void begin_step(lab *bench, const vlp_update *update, int group, float ra
 }
 
 /* Two tables at a time: the second is of one number, which stays where it is. */
-static vlp_updated run_update(lab *bench, const trained *table, const vlp_update *update, int group,
-                              bool lazy, bool marked) {
+static vlp_updated run_update(lab *bench, const trained *table, const vlp_update *update,
+                              vlp_step_group group, bool lazy, bool marked) {
     bool parts = table->width % 2 == 0;
     double one = 1, zero = 0;
     vlp_updated updated[2] = {
@@ -490,7 +491,7 @@ static void expect_fault(lab *bench, trained *table, int kind, bool lazy, bool m
 static void train_table(lab *bench, trained *table, int kind, bool lazy, bool marked) {
     int32_t size = table->rows * table->width;
     for (int step = 1; step <= 5; step++) {
-        int group = step % 2;
+        vlp_step_group group = step % 2 ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
         vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, NULL};
         vlp_step_report report = {.scales = {0.5f, 0.75f}};
         double scale = step % 3 ? (double)report.scales[group] : 1;

@@ -117,7 +117,8 @@ typedef struct vlp_update {
 
 /* A table that it moves. */
 typedef struct vlp_updated {
-    int32_t table, group; /* its number, for faults; vlp_step_group: whose rate and clipping */
+    int32_t table;        /* its number, for faults */
+    vlp_step_group group; /* whose rate and clipping */
     int32_t width;
     int64_t rows;
     float *value, *grad;

@@ -46,8 +46,9 @@ typedef struct vlp_judgement {
 /* Notes the first fault of a step and sets the scale of a group. */
 VLP_FORMULA void vlp_judge(vlp_step_report *report, const vlp_judgement *judgement, int64_t step) {
     if (report->fault != VLP_FAULT_NONE) return;
-    int32_t group = judgement->group, fault = VLP_FAULT_NONE;
-    if (!isfinite(report->losses[group])) fault = VLP_FAULT_LOSS + group;
+    vlp_step_group group = judgement->group;
+    int32_t fault = VLP_FAULT_NONE;
+    if (!isfinite(report->losses[group])) fault = VLP_FAULT_LOSS + (int32_t)group;
     double sum = 0, clip = judgement->clip;
     for (int table = 0; table < VLP_MOST_TABLES; table++) {
         if (!(judgement->tables >> table & 1)) continue;
