@@ -194,9 +194,9 @@ const cpu_modulus *const cpu_modulus_versions[] = {&plain, NULL};
 /* ---- Choosing ------------------------------------------------------------------------------------ */
 
 const cpu_modulus *cpu_modulus_choose(void) {
-    const cpu_modulus *const *version = cpu_modulus_versions;
-    while (!(*version)->runs()) version++;
-    return *version;
+    for (const cpu_modulus *const *version = cpu_modulus_versions; *version; version++)
+        if ((*version)->runs()) return *version;
+    return &plain;
 }
 
 void cpu_modulus_sums(const cpu_modulus *version, float *sums, const float *one,
