@@ -8,6 +8,7 @@
 
 #include "base/simd.h"
 #include "compute/backend.h"
+#include "compute/cpu/modulus.h"
 
 /* Items sorted by the row they belong to: order[start[s] .. start[s + 1]) are the items of row row[s].
  */
@@ -23,6 +24,7 @@ typedef struct cpu_segments {
 
 struct vlp_compute {
     int threads;
+    const cpu_modulus *modulus;
     vlp_step_values values; /* of the step */
     cpu_segments segments;
     /* Which pairs the segments are of: the backward pass uses those of the forward pass again. */

@@ -26,6 +26,7 @@ static vlp_status cpu_open(vlp_compute **out, int32_t threads) {
     vlp_compute *compute = vlp_alloc_zero(1, sizeof *compute);
     if (!compute) return vlp_fail_memory("the CPU backend");
     compute->threads = vlp_thread_count(threads);
+    compute->modulus = cpu_modulus_choose();
     vlp_status status = cpu_blas_open(compute);
     if (status != VLP_OK) {
         cpu_close(compute);

@@ -1,6 +1,7 @@
-/* Pairs of queries and entities. They are walked entity by entity: the entity's row and the sum of its
- * gradient stay in the nearest cache, the queries of the batch in the next, and every row of the table
- * is read once and written by one thread. Gradients of queries are summed in a copy for each thread. */
+/* Pairs of queries and entities. They are walked entity by entity, a few of its pairs at a time: the
+ * entity's row and the sum of its gradient stay in the nearest cache, the queries of the batch in the
+ * next, and every row of the table is read once and written by one thread. Gradients of queries are
+ * summed in a copy for each thread. */
 #include <math.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ VLP_CLONES static float euclidean(const float *q, const float *k, int32_t width)
 }
 
 VLP_CLONES static float similarity(const vlp_form *form, const float *q, const float *k) {
-    int32_t width = form->query_width, half = width / 2;
+    int32_t width = form->query_width;
     float sum = 0;
     switch (form->similarity) {
     case VLP_DOT:
@@ -31,13 +32,8 @@ VLP_CLONES static float similarity(const vlp_form *form, const float *q, const f
         return form->margin - sum;
     case VLP_MINUS_L2:
         return form->margin - euclidean(q, k, width);
-    case VLP_MINUS_MODULUS:
-#pragma omp simd reduction(+ : sum)
-        for (int32_t j = 0; j < half; j++) {
-            float re = q[j] - k[j], im = q[j + half] - k[j + half];
-            sum += sqrtf(re * re + im * im);
-        }
-        return form->margin - sum;
+    case VLP_MINUS_MODULUS: /* in modulus.c */
+        break;
     }
     return 0;
 }
@@ -46,7 +42,7 @@ VLP_CLONES static float similarity(const vlp_form *form, const float *q, const f
 VLP_CLONES static void similarity_backward(const vlp_form *form, float *restrict q_grad,
                                            float *restrict k_grad, float w, const float *restrict q,
                                            const float *restrict k) {
-    int32_t width = form->query_width, half = width / 2;
+    int32_t width = form->query_width;
     switch (form->similarity) {
     case VLP_DOT:
 #pragma omp simd
@@ -76,20 +72,44 @@ VLP_CLONES static void similarity_backward(const vlp_form *form, float *restrict
         }
         break;
     }
-    case VLP_MINUS_MODULUS:
-#pragma omp simd
-        for (int32_t j = 0; j < half; j++) {
-            float re = q[j] - k[j], im = q[j + half] - k[j + half];
-            float square = re * re + im * im;
-            /* Divided by infinity where there is no direction: a branch would keep out the vectors. */
-            float scale = w / sqrtf(square > VLP_TINY_DISTANCE * VLP_TINY_DISTANCE ? square : INFINITY);
-            q_grad[j] -= scale * re;
-            k_grad[j] += scale * re;
-            q_grad[j + half] -= scale * im;
-            k_grad[j + half] += scale * im;
-        }
+    case VLP_MINUS_MODULUS: /* in modulus.c */
         break;
     }
+}
+
+/* ---- One row and a few others -------------------------------------------------------------------- */
+
+enum { ROWS = CPU_MODULUS_ROWS };
+
+/* scores[i] = g(one, others[i]). Whether the one is the query or the answer makes no difference, not
+ * even in the last digit. */
+static void similarities(const vlp_compute *compute, const vlp_form *form, float *scores,
+                         const float *one, const float *const *others, int32_t count) {
+    if (form->similarity == VLP_MINUS_MODULUS) {
+        cpu_modulus_sums(compute->modulus, scores, one, others, count, form->query_width / 2);
+        for (int32_t i = 0; i < count; i++) scores[i] = form->margin - scores[i];
+    } else {
+        for (int32_t i = 0; i < count; i++) scores[i] = similarity(form, others[i], one);
+    }
+}
+
+/* Pairs of one answer. */
+typedef struct pair_rows {
+    const float *q[ROWS];
+    float *q_grad[ROWS], weights[ROWS];
+    int32_t count;
+} pair_rows;
+
+/* q_grad += w dg/dq, k_grad += w dg/dk, and no pair is left. */
+static void similarities_backward(const vlp_compute *compute, const vlp_form *form, pair_rows *rows,
+                                  float *k_grad, const float *k) {
+    if (form->similarity == VLP_MINUS_MODULUS)
+        compute->modulus->backward(k_grad, rows->q_grad, rows->weights, k, rows->q, rows->count,
+                                   form->query_width / 2);
+    else
+        for (int32_t i = 0; i < rows->count; i++)
+            similarity_backward(form, rows->q_grad[i], k_grad, rows->weights[i], rows->q[i], k);
+    rows->count = 0;
 }
 
 /* ---- Pairs by entity ----------------------------------------------------------------------------- */
@@ -123,6 +143,14 @@ static void share_of(const cpu_segments *segments, int thread, int threads, int6
     *end = thread + 1 == threads ? segments->segments : bounds[1];
 }
 
+/* Asks for the row of the segment behind this one, which comes while this one's pairs are walked. */
+static void fetch_next(const cpu_segments *segments, int64_t s, const float *table, int32_t width) {
+    if (s + 1 == segments->segments) return;
+    const float *row = table + (int64_t)segments->row[s + 1] * width;
+    enum { LINE = 64 / sizeof *row };
+    for (int32_t j = 0; j < width; j += LINE) __builtin_prefetch(row + j);
+}
+
 static vlp_status moved_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
                                const int32_t *relations, const float *relation_table,
                                const float *entity_table, const vlp_pairs *pairs);
@@ -152,10 +180,17 @@ vlp_status cpu_pair_scores(vlp_compute *compute, const vlp_form *form, float *sc
         share_of(segments, omp_get_thread_num(), omp_get_num_threads(), &first, &end);
         for (int64_t s = first; s < end; s++) {
             const float *k = entity_table + (int64_t)segments->row[s] * form->entity_width;
-            for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
-                int32_t pair = segments->order[i];
-                scores[pair] =
-                    similarity(form, q + (int64_t)(pair / pairs->width) * form->query_width, k);
+            int64_t stop = segments->start[s + 1];
+            fetch_next(segments, s, entity_table, form->entity_width);
+            for (int64_t i = segments->start[s]; i < stop; i += ROWS) {
+                const int32_t *order = segments->order + i;
+                int32_t count = stop - i < ROWS ? (int32_t)(stop - i) : ROWS;
+                const float *queries[ROWS];
+                float found[ROWS];
+                for (int32_t n = 0; n < count; n++)
+                    queries[n] = q + (int64_t)(order[n] / pairs->width) * form->query_width;
+                similarities(compute, form, found, k, queries, count);
+                for (int32_t n = 0; n < count; n++) scores[order[n]] = found[n];
             }
         }
     }
@@ -186,13 +221,20 @@ vlp_status cpu_pair_backward(vlp_compute *compute, const vlp_form *form, float *
         for (int64_t s = first; s < end; s++) {
             int64_t row = (int64_t)segments->row[s] * form->entity_width;
             cpu_touch(entity_grad + row, touched, segments->row[s], form->entity_width);
+            pair_rows rows = {.count = 0};
+            fetch_next(segments, s, entity_table, form->entity_width);
+            fetch_next(segments, s, entity_grad, form->entity_width);
             for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
                 int32_t pair = segments->order[i];
+                if (scores_grad[pair] == 0) continue;
                 int64_t query = (int64_t)(pair / pairs->width) * form->query_width;
-                if (scores_grad[pair] != 0)
-                    similarity_backward(form, mine + query, entity_grad + row, scores_grad[pair],
-                                        q + query, entity_table + row);
+                rows.q[rows.count] = q + query;
+                rows.q_grad[rows.count] = mine + query;
+                rows.weights[rows.count++] = scores_grad[pair];
+                if (rows.count == ROWS)
+                    similarities_backward(compute, form, &rows, entity_grad + row, entity_table + row);
             }
+            similarities_backward(compute, form, &rows, entity_grad + row, entity_table + row);
         }
 #pragma omp barrier
 #pragma omp for schedule(static)
@@ -235,10 +277,11 @@ static vlp_status moved_scores(vlp_compute *compute, const vlp_form *form, float
     if (!k) return VLP_ERROR_MEMORY;
     move_answers(compute, form, k, relations, relation_table, entity_table, pairs);
 #pragma omp parallel for num_threads(compute->threads) schedule(static)
-    for (int64_t i = 0; i < total; i++)
+    for (int64_t i = 0; i < total; i++) {
+        const float *query = q + i / pairs->width * form->query_width;
         if (pairs->entities[i] >= 0)
-            scores[i] =
-                similarity(form, q + i / pairs->width * form->query_width, k + i * form->query_width);
+            similarities(compute, form, scores + i, k + i * form->query_width, &query, 1);
+    }
     return VLP_OK;
 }
 
@@ -249,16 +292,12 @@ static vlp_status moved_backward(vlp_compute *compute, const vlp_form *form, flo
                                  const float *entity_table, int32_t entities, const vlp_pairs *pairs) {
     int64_t total = (int64_t)pairs->batch * pairs->width;
     int32_t width = form->query_width, entity = form->entity_width;
-    vlp_status status = VLP_OK;
-    float *k = vlp_alloc((size_t)(total * width), sizeof *k);
-    float *k_grad = vlp_alloc_zero((size_t)(total * width), sizeof *k_grad);
-    float *rows = vlp_alloc((size_t)(total * entity), sizeof *rows);
-    float *rows_grad = vlp_alloc_zero((size_t)(total * entity), sizeof *rows_grad);
-    int32_t *pair_relations = vlp_alloc((size_t)total, sizeof *pair_relations);
-    if (!k || !k_grad || !rows || !rows_grad || !pair_relations) {
-        status = vlp_fail_memory("moved answers");
-        goto out;
-    }
+    float *k = cpu_scratch(compute, total * (2 * (width + entity) + 1));
+    if (!k) return VLP_ERROR_MEMORY;
+    float *rows = k + total * width, *k_grad = rows + total * entity;
+    float *rows_grad = k_grad + total * width;
+    int32_t *pair_relations = (int32_t *)(rows_grad + total * entity);
+    memset(k_grad, 0, (size_t)(total * (width + entity)) * sizeof *k_grad); /* and rows_grad */
     move_answers(compute, form, k, relations, relation_table, entity_table, pairs);
     memset(q_grad, 0, (size_t)((int64_t)pairs->batch * width) * sizeof *q_grad);
 #pragma omp parallel for num_threads(compute->threads) schedule(static)
@@ -266,37 +305,42 @@ static vlp_status moved_backward(vlp_compute *compute, const vlp_form *form, flo
         for (int64_t i = b * pairs->width; i < (b + 1) * pairs->width; i++) {
             bool there = pairs->entities[i] >= 0;
             pair_relations[i] = there ? relations[b] : -1;
+            pair_rows one = {{q + b * width}, {q_grad + b * width}, {scores_grad[i]}, 1};
             if (there && scores_grad[i] != 0)
-                similarity_backward(form, q_grad + b * width, k_grad + i * width, scores_grad[i],
-                                    q + b * width, k + i * width);
+                similarities_backward(compute, form, &one, k_grad + i * width, k + i * width);
         }
     cpu_gather(compute, rows, entity_table, pairs->entities, total, entity);
-    VLP_CHECK(cpu_query_backward(compute, form, rows_grad, relation_grad, k_grad, rows, pair_relations,
-                                 relation_table, relation_count, total, true));
-    VLP_CHECK(cpu_scatter_add(compute, entity_grad, touched, rows_grad, NULL, pairs->entities, total,
-                              entities, entity));
-out:
-    vlp_free(k);
-    vlp_free(k_grad);
-    vlp_free(rows);
-    vlp_free(rows_grad);
-    vlp_free(pair_relations);
-    return status;
+    VLP_TRY(cpu_query_backward(compute, form, rows_grad, relation_grad, k_grad, rows, pair_relations,
+                               relation_table, relation_count, total, true));
+    return cpu_scatter_add(compute, entity_grad, touched, rows_grad, NULL, pairs->entities, total,
+                           entities, entity);
 }
 
 /* ---- All entities -------------------------------------------------------------------------------- */
 
+/* The scores of one query and the entities of a tile. */
+static void tile_scores(const vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                        const float *rows, int32_t count) {
+    for (int32_t e = 0; e < count; e += ROWS) {
+        int32_t some = count - e < ROWS ? count - e : ROWS;
+        const float *answers[ROWS];
+        for (int32_t n = 0; n < some; n++) answers[n] = rows + (int64_t)(e + n) * form->query_width;
+        similarities(compute, form, scores + e, q, answers, some);
+    }
+}
+
 static void distance_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
                             const float *table, int32_t entities, int64_t count) {
-    /* A tile of entities stays in the cache while all queries pass over it. */
-    enum { TILE = 64 };
+    /* A tile of entities stays in the nearest cache while all queries pass over it. */
+    enum { TILE_FLOATS = 6 << 10 };
+    int32_t width = form->query_width, tile = TILE_FLOATS / width / ROWS * ROWS;
+    if (tile < ROWS) tile = ROWS;
 #pragma omp parallel for num_threads(compute->threads) schedule(dynamic, 4)
-    for (int32_t start = 0; start < entities; start += TILE) {
-        int32_t end = start + TILE < entities ? start + TILE : entities;
+    for (int32_t start = 0; start < entities; start += tile) {
+        int32_t end = start + tile < entities ? start + tile : entities;
         for (int64_t i = 0; i < count; i++)
-            for (int32_t e = start; e < end; e++)
-                scores[i * entities + e] =
-                    similarity(form, q + i * form->query_width, table + (int64_t)e * form->query_width);
+            tile_scores(compute, form, scores + i * entities + start, q + i * width,
+                        table + (int64_t)start * width, end - start);
     }
 }
 
