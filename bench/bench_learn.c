@@ -18,7 +18,7 @@ static const vlp_backend *backend;
 static vlp_compute *compute;
 
 static float *numbers(int64_t count, float range) {
-    float *values = malloc((size_t)count * sizeof *values);
+    float *values = backend->allocate(compute, (size_t)count * sizeof *values);
     if (!values) abort();
     for (int64_t i = 0; i < count; i++)
         values[i] = range * (2 * vlp_random_unit(vlp_random(1, 2, (uint64_t)i, 0).v[0]) - 1);
@@ -72,7 +72,7 @@ static void floors(void) {
     volatile float sum = 0;
     MEDIAN(time, sum = sum + sum_of(large, count));
     memory_rate = (double)count * sizeof(float) / time;
-    free(large);
+    backend->release(compute, large);
     printf("floor: sgemm %.0f GFLOP/s, memory read at %.1f GB/s\n\n", gemm_rate / 1e9,
            memory_rate / 1e9);
 }
@@ -113,8 +113,8 @@ static void pairs_of(const char *name, vlp_similarity similarity, double flops) 
         rows + (double)BATCH * ENTITIES * sizeof(float));
     free(entities);
     free(relations);
-    free(scores);
-    free(grads);
+    backend->release(compute, scores);
+    backend->release(compute, grads);
 }
 
 static void losses(void) {
@@ -143,9 +143,9 @@ static void losses(void) {
     int32_t bad;
     MEDIAN(time, need(backend->rank(compute, above, equal, &bad, &ranked)));
     row("ranks among all entities", time, 0, bytes);
-    free(scores);
-    free(losses_of);
-    free(weights);
+    backend->release(compute, scores);
+    backend->release(compute, losses_of);
+    backend->release(compute, weights);
     free(answers);
     free(none);
     free(above);
@@ -157,7 +157,7 @@ int main(int argc, char **argv) {
     need(backend->open(&compute, argc > 1 ? atoi(argv[1]) : 0));
     int64_t size = (int64_t)ENTITIES * WIDTH;
     table = numbers(size, 0.1f);
-    table_grad = calloc((size_t)size, sizeof *table_grad);
+    table_grad = backend->allocate(compute, (size_t)size * sizeof *table_grad);
     q = numbers((int64_t)BATCH * WIDTH, 0.1f);
     q_grad = numbers((int64_t)BATCH * WIDTH, 0.1f);
     logits = numbers((int64_t)BATCH * ENTITIES, 1);

@@ -7,10 +7,31 @@
  * whoever reads them. */
 enum { TILE_SCORES = 1 << 20 };
 
+/* Arrays begin on a line of the cache, so that vectors of rows do not lie across two; what was allocated
+ * stands in front of them. */
+enum { LINE = 64 };
+
+static void *cpu_allocate(vlp_compute *compute, size_t bytes) {
+    (void)compute;
+    char *memory = bytes < SIZE_MAX - LINE ? vlp_alloc_zero(bytes + LINE, 1) : NULL;
+    if (!memory) return NULL;
+    char *line = memory + LINE - (uintptr_t)memory % LINE;
+    memcpy(line - sizeof memory, &memory, sizeof memory);
+    return line;
+}
+
+static void cpu_release(vlp_compute *compute, void *line) {
+    (void)compute;
+    if (!line) return;
+    char *memory;
+    memcpy(&memory, (char *)line - sizeof memory, sizeof memory);
+    vlp_free(memory);
+}
+
 static void cpu_close(vlp_compute *compute) {
     if (!compute) return;
     cpu_segments_free(&compute->segments);
-    vlp_free(compute->scratch);
+    cpu_release(compute, compute->scratch);
     vlp_free(compute->marks);
     vlp_free(compute->column_of);
     cpu_blas_close(compute);
@@ -34,16 +55,6 @@ static vlp_status cpu_open(vlp_compute **out, int32_t threads) {
     }
     *out = compute;
     return VLP_OK;
-}
-
-static void *cpu_allocate(vlp_compute *compute, size_t bytes) {
-    (void)compute;
-    return vlp_alloc_zero(bytes, 1);
-}
-
-static void cpu_release(vlp_compute *compute, void *memory) {
-    (void)compute;
-    vlp_free(memory);
 }
 
 static vlp_status cpu_copy(vlp_compute *compute, void *to, const void *from, size_t bytes) {
@@ -141,9 +152,9 @@ const vlp_backend vlp_cpu_backend = {.name = "cpu",
 float *cpu_scratch(vlp_compute *compute, int64_t count) {
     if (count > compute->scratch_capacity) {
         /* Nothing in it has to be kept. */
-        vlp_free(compute->scratch);
+        cpu_release(compute, compute->scratch);
         compute->scratch_capacity = 0;
-        compute->scratch = vlp_alloc((size_t)count, sizeof(float));
+        compute->scratch = cpu_allocate(compute, (size_t)count * sizeof(float));
         if (!compute->scratch) {
             vlp_fail_memory("working memory");
             return NULL;
