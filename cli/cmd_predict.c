@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "html.h"
 #include "predicting.h"
 
 enum { KEY_COUNT = 'k', KEY_KNOWN = 1, KEY_QUERIES, KEY_FORMAT, KEY_FILTER };
@@ -127,6 +128,9 @@ static void answers_table(const output *out, const vlp_answers *answers) {
     }
 }
 
+/* Names that are longer than this stand in no column. */
+enum { MOST_COLUMNS = 64 };
+
 static void answers_text(const output *out, const vlp_answers *answers) {
     const vlp_dataset *data = out->data;
     bool tail = asks_for_tail(data, answers->query);
@@ -138,13 +142,14 @@ static void answers_text(const output *out, const vlp_answers *answers) {
     if (answers->prediction_count == 0) printf("  no answer that is not known already\n");
     int widest = 0;
     for (int32_t i = 0; i < answers->prediction_count; i++) {
-        int width = (int)strlen(predicting_readable(data, answers->predictions[i].entity));
-        if (width > widest) widest = width < 50 ? width : 50;
+        int width = html_columns(predicting_readable(data, answers->predictions[i].entity));
+        if (width > widest && width <= MOST_COLUMNS) widest = width;
     }
     for (int32_t i = 0; i < answers->prediction_count; i++) {
         const vlp_prediction *prediction = &answers->predictions[i];
-        printf("%5d  %-*s  %8.4f", i + 1, widest, predicting_readable(data, prediction->entity),
-               prediction->score);
+        const char *name = predicting_readable(data, prediction->entity);
+        int missing = widest - html_columns(name);
+        printf("%5d  %s%*s  %8.4f", i + 1, name, missing > 0 ? missing : 0, "", prediction->score);
         if (out->info.vertical)
             printf("   f_c %7.4f  f_g %8.4f", prediction->vertical, prediction->horizontal);
         printf("%s\n", prediction->known ? "   known" : "");
