@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "commands.h"
 #include "json.h"
+#include "text.h"
 
 static const char *const split_names[VLP_SPLITS] = {"train", "valid", "test"};
 static const char *const mapping_names[4] = {"1-1", "1-N", "N-1", "N-N"};
@@ -202,14 +203,18 @@ static void print_json(const vlp_dataset *data, const vlp_evaluation *evaluation
 
 /* ---- Tables ---- */
 
+enum { NAME_COLUMNS = 34 };
+
 static void print_row(const char *name, const vlp_metrics *metrics) {
-    printf("  %-34s %8s  %.4f  %9.1f  %.4f  %.4f  %.4f  %.4f\n", name, cli_count(metrics->queries),
-           metrics->mrr, metrics->mr, metrics->amri, metrics->hits1, metrics->hits3, metrics->hits10);
+    printf("  ");
+    text_print(name, NAME_COLUMNS);
+    printf(" %8s  %.4f  %9.1f  %.4f  %.4f  %.4f  %.4f\n", cli_count(metrics->queries), metrics->mrr,
+           metrics->mr, metrics->amri, metrics->hits1, metrics->hits3, metrics->hits10);
 }
 
 static void print_header(const char *title) {
-    printf("  %-34s %8s  %6s  %9s  %6s  %6s  %6s  %6s\n", title, "queries", "MRR", "MR", "AMRI", "H@1",
-           "H@3", "H@10");
+    printf("  %-*s %8s  %6s  %9s  %6s  %6s  %6s  %6s\n", NAME_COLUMNS, title, "queries", "MRR", "MR",
+           "AMRI", "H@1", "H@3", "H@10");
 }
 
 static void print_groups(const vlp_dataset *data, group_kind kind, const vlp_groups *groups) {

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "commands.h"
-#include "html.h"
 #include "predicting.h"
+#include "text.h"
 
 enum { KEY_COUNT = 'k', KEY_KNOWN = 1, KEY_QUERIES, KEY_FORMAT, KEY_FILTER };
 enum { BATCH = 512 };
@@ -142,14 +142,14 @@ static void answers_text(const output *out, const vlp_answers *answers) {
     if (answers->prediction_count == 0) printf("  no answer that is not known already\n");
     int widest = 0;
     for (int32_t i = 0; i < answers->prediction_count; i++) {
-        int width = html_columns(predicting_readable(data, answers->predictions[i].entity));
+        int width = text_columns(predicting_readable(data, answers->predictions[i].entity));
         if (width > widest && width <= MOST_COLUMNS) widest = width;
     }
     for (int32_t i = 0; i < answers->prediction_count; i++) {
         const vlp_prediction *prediction = &answers->predictions[i];
-        const char *name = predicting_readable(data, prediction->entity);
-        int missing = widest - html_columns(name);
-        printf("%5d  %s%*s  %8.4f", i + 1, name, missing > 0 ? missing : 0, "", prediction->score);
+        printf("%5d  ", i + 1);
+        text_print(predicting_readable(data, prediction->entity), widest);
+        printf("  %8.4f", prediction->score);
         if (out->info.vertical)
             printf("   f_c %7.4f  f_g %8.4f", prediction->vertical, prediction->horizontal);
         printf("%s\n", prediction->known ? "   known" : "");

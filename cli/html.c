@@ -1,4 +1,5 @@
 #include "html.h"
+#include "text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,25 +99,6 @@ void html_print(html_out *out, const char *format, ...) {
     va_end(arguments);
 }
 
-/* The next character and how many bytes it takes; U+FFFD for a byte that begins none. */
-static uint32_t next_character(const char *text, int *length) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char first = (unsigned char)text[0];
-    int bytes = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
-    *length = 1;
-    if (bytes == 1) return first;
-    if (bytes == 0) return 0xfffd;
-    uint32_t value = first & (0x7fu >> bytes);
-    for (int i = 1; i < bytes; i++) {
-        unsigned char byte = (unsigned char)text[i]; /* the end of the text is no continuation either */
-        if (byte >> 6 != 2) return 0xfffd;
-        value = value << 6 | (byte & 0x3fu);
-    }
-    if (value < least[bytes] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return 0xfffd;
-    *length = bytes;
-    return value;
-}
-
 /* Controls and the code points that are no characters are errors in HTML. */
 static bool forbidden(uint32_t value) {
     return (value < 0x20 && value != '\t' && value != '\n') || (value >= 0x7f && value < 0xa0) ||
@@ -150,35 +132,20 @@ static void put_character(FILE *stream, uint32_t value, const char *bytes, int l
 
 void html_text(html_out *out, const char *text) {
     for (int length; *text; text += length) {
-        uint32_t value = next_character(text, &length);
+        uint32_t value = text_next(text, &length);
         put_character(out->stream, value, text, length);
     }
 }
 
-static int columns_of(uint32_t value) {
-    if ((value >= 0x300 && value < 0x370) || value == 0x200d || (value >= 0xfe00 && value < 0xfe10))
-        return 0; /* combining marks, joiner, variation selectors */
-    bool wide = (value >= 0x1100 && value < 0x1160) || (value >= 0x2e80 && value < 0xd7a4) ||
-                (value >= 0xf900 && value < 0xfb00) || (value >= 0xff00 && value < 0xff61) ||
-                (value >= 0x1f300 && value < 0x1fb00) || (value >= 0x20000 && value < 0x3fffe);
-    return wide ? 2 : 1;
-}
-
-int html_columns(const char *text) {
-    int columns = 0;
-    for (int length; *text; text += length) columns += columns_of(next_character(text, &length));
-    return columns;
-}
-
 void html_text_short(html_out *out, const char *text, int columns) {
-    if (html_columns(text) <= columns) {
+    if (text_columns(text) <= columns) {
         html_text(out, text);
         return;
     }
     int used = 1; /* the ellipsis */
     for (int length; *text; text += length) {
-        uint32_t value = next_character(text, &length);
-        used += columns_of(value);
+        uint32_t value = text_next(text, &length);
+        used += text_columns_of(value);
         if (used > columns) break;
         put_character(out->stream, value, text, length);
     }

@@ -31,8 +31,6 @@ void html_print(html_out *out, const char *format, ...) __attribute__((format(pr
 void html_text(html_out *out, const char *text);
 /* The same, cut to so many columns, with an ellipsis where it was longer. */
 void html_text_short(html_out *out, const char *text, int columns);
-/* Columns that a text takes: about two for East Asian characters and emoji, none for marks. */
-int html_columns(const char *text);
 /* A name in running text, isolated from its surroundings as far as the direction of writing goes. */
 void html_name(html_out *out, const char *text);
 /* Digits behind the point, and a minus that is one; a dash where there is no number. */

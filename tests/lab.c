@@ -1,6 +1,7 @@
 #include "lab.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,15 @@ const vlp_backend *lab_backend(void) {
     const vlp_backend *backend = NULL;
     if (vlp_backend_find(&backend, lab_device()) != VLP_OK) fail_msg("%s", vlp_error_message());
     return backend;
+}
+
+const vlp_backend *lab_gpu(void) {
+    const vlp_backend *gpu = NULL;
+    if (vlp_backend_find(&gpu, "cuda") == VLP_OK) return gpu;
+    bool asked = strcmp(lab_device(), "cuda") == 0;
+    printf("%s: %s\n", asked ? "a GPU was asked for" : "no GPU here: skipped", vlp_error_message());
+    if (asked) exit(1);
+    return NULL;
 }
 
 void lab_open(lab *bench, int32_t threads, uint64_t seed) {

@@ -186,11 +186,7 @@ static void test_same_bits(void **state) {
 }
 
 int main(void) {
-    if (vlp_backend_find(&gpu, "cuda") != VLP_OK) {
-        bool asked = strcmp(lab_device(), "cuda") == 0;
-        printf("%s: %s\n", asked ? "a GPU was asked for" : "no GPU here: skipped", vlp_error_message());
-        if (asked) return 1;
-    }
+    gpu = lab_gpu();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_training_agrees),
