@@ -40,6 +40,7 @@ static void test_memory(void **state) {
     memset(sevens, 7, sizeof sevens);
     uint8_t *memory = bench.backend->allocate(bench.compute, sizeof bytes);
     assert_non_null(memory);
+    assert_int_equal((uintptr_t)memory % 64, 0); /* on a line of the cache */
     bench.backend->download(bench.compute, bytes, memory, sizeof bytes);
     assert_memory_equal(bytes, zeros, sizeof bytes);
     bench.backend->fill_bytes(bench.compute, memory, 7, sizeof bytes);

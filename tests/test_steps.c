@@ -1,5 +1,5 @@
-/* Steps of a trainer by themselves: what a lazy optimizer leaves alone, logits in blocks, and numbers
- * that are not finite. */
+/* Steps of a trainer by themselves: what they move, what a lazy optimizer leaves alone, logits in
+ * blocks, and numbers that are not finite. */
 #include "support.h"
 
 #include <math.h>
@@ -90,6 +90,76 @@ static void lazy_moves_few(void **state) {
             before = after;
         }
         free(before);
+        close_steps(&work);
+    }
+}
+
+/* Adagrad's first step with epsilon 1 moves a number by - rate g / (|g| + 1). Returns the largest g. */
+static float check_moved(const steps *work, int id, const float *before, float rate, float scale) {
+    const vlp_table *table = &work->model->tables[id];
+    int64_t count = table->rows * table->width;
+    float *after = numbers_of(work, id), *grad = malloc((size_t)count * sizeof *grad), most = 0;
+    assert_non_null(grad);
+    must(lab_backend()->download(work->compute, grad, table->grad, (size_t)count * sizeof *grad));
+    for (int64_t i = 0; i < count; i++) {
+        float g = scale * grad[i], expected = before[i] - rate * g / (fabsf(g) + 1);
+        if (fabsf(after[i] - expected) > 1e-6f + 1e-4f * fabsf(rate * g))
+            fail_msg("%s, number %lld: %g, expected %g", table->name, (long long)i, (double)after[i],
+                     (double)expected);
+        most = fmaxf(most, fabsf(grad[i]));
+    }
+    free(after);
+    free(grad);
+    return most;
+}
+
+/* The length of the head's gradient. */
+static float head_norm(const steps *work) {
+    double sum = 0;
+    for (int id = VLP_TABLE_NODE; id < VLP_TABLES; id++) {
+        const vlp_table *table = &work->model->tables[id];
+        size_t count = (size_t)(table->rows * table->width);
+        float *grad = malloc(count * sizeof *grad);
+        assert_non_null(grad);
+        must(lab_backend()->download(work->compute, grad, table->grad, count * sizeof *grad));
+        for (size_t i = 0; i < count; i++) sum += (double)grad[i] * (double)grad[i];
+        free(grad);
+    }
+    return (float)sqrt(sum);
+}
+
+/* A step moves the head, and relations, by their gradients, each with its own rate, and clips the head
+ * by itself. */
+static void tables_follow_their_gradients(void **state) {
+    (void)state;
+    static const char *const clips[] = {"clip=0", "clip=0.001"}, *const precisions[] = {
+                                                                     "precision=fp32", "precision=bf16"};
+    for (int i = 0; i < 4; i++) {
+        const char *const settings[] = {"dim=8",
+                                        "batch=32",
+                                        "negatives=8",
+                                        "rate=0.5",
+                                        "vertical_rate=0.25",
+                                        "optimizer=adagrad",
+                                        "epsilon=1",
+                                        "schedule=constant",
+                                        precisions[i / 2],
+                                        clips[i % 2],
+                                        NULL};
+        steps work = {.trainer = NULL};
+        open_steps(&work, settings);
+        float *before[VLP_TABLES];
+        for (int id = 0; id < VLP_TABLES; id++) before[id] = numbers_of(&work, id);
+        vlp_step_loss loss;
+        must(vlp_trainer_step(&loss, work.trainer, 0, false));
+        float norm = head_norm(&work), clip = (float)work.settings.clip;
+        assert_true(norm > 0.002f); /* there is something to clip */
+        for (int id = VLP_TABLE_NODE; id < VLP_TABLES; id++)
+            assert_true(check_moved(&work, id, before[id], 0.25f, clip > 0 ? clip / norm : 1) > 0);
+        if (clip == 0)
+            assert_true(check_moved(&work, VLP_TABLE_RELATIONS, before[VLP_TABLE_RELATIONS], 0.5f, 1) >
+                        0);
+        for (int id = 0; id < VLP_TABLES; id++) free(before[id]);
         close_steps(&work);
     }
 }
@@ -343,8 +413,11 @@ static void not_finite_is_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lazy_moves_few),      cmocka_unit_test(blocks_of_logits),
-        cmocka_unit_test(one_to_all_by_hand),  cmocka_unit_test(all_negatives_by_hand),
+        cmocka_unit_test(tables_follow_their_gradients),
+        cmocka_unit_test(lazy_moves_few),
+        cmocka_unit_test(blocks_of_logits),
+        cmocka_unit_test(one_to_all_by_hand),
+        cmocka_unit_test(all_negatives_by_hand),
         cmocka_unit_test(not_finite_is_named),
     };
     return cmocka_run_group_tests_name("steps", tests, NULL, NULL);
