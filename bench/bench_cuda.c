@@ -3,7 +3,7 @@
  * and how long it takes to begin.
  *
  *   bench_cuda [RECIPE...]    data sets are looked for in VLP_BENCH_DATA; VLP_BENCH_PRECISION=fp32 for
- *                             steps without rounded copies */
+ *                             steps without bf16 copies */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #include "bench.h"
 #include "eval/predictor.h"
-#include "learn/trainer_inside.h"
+#include "learn/trainer_internal.h"
 
 /* ---- Recipes ------------------------------------------------------------------------------------- */
 
@@ -150,31 +150,31 @@ static double line(work *w, const char *what, operation one, double bytes, doubl
 
 enum { SIDE = 8192 };
 static float *left_matrix, *right_matrix, *product_matrix;
-static vlp_bf16 *left_rounded, *right_rounded;
+static vlp_bf16 *left_bf16, *right_bf16;
 
 static void read_much(work *w) {
     w->backend->square_sum(w->compute, (double *)product_matrix, left_matrix, NULL, SIDE, SIDE);
 }
 
-/* As a step multiplies: over rounded copies, or in TF32. */
+/* As a step multiplies: over bf16 copies, or in TF32. */
 static void multiply_much(work *w) {
-    if (w->trainer->rounds)
-        w->backend->product_rounded(w->compute, false, true, SIDE, SIDE, SIDE, 1, left_rounded, SIDE,
-                                    right_rounded, SIDE, 0, product_matrix, SIDE);
+    if (w->trainer->uses_bf16)
+        w->backend->product_bf16(w->compute, false, true, SIDE, SIDE, SIDE, 1, left_bf16, SIDE,
+                                 right_bf16, SIDE, 0, product_matrix, SIDE);
     else
         w->backend->product(w->compute, false, true, SIDE, SIDE, SIDE, 1, left_matrix, SIDE,
                             right_matrix, SIDE, 0, product_matrix, SIDE);
 }
 
-/* Rounded copies of the two factors. */
-static void round_factors(work *w) {
-    vlp_rounding rounding = vlp_rounding_of(1, SIDE);
+/* bf16 copies of the two factors. */
+static void convert_factors(work *w) {
+    vlp_bf16_layout layout = vlp_bf16_layout_of(1, SIDE);
     size_t bytes = (size_t)SIDE * SIDE * sizeof(vlp_bf16);
-    left_rounded = w->backend->allocate(w->compute, bytes);
-    right_rounded = w->backend->allocate(w->compute, bytes);
-    if (!left_rounded || !right_rounded) exit(1);
-    w->backend->round_rows(w->compute, left_rounded, &rounding, left_matrix, SIDE, SIDE);
-    w->backend->round_rows(w->compute, right_rounded, &rounding, right_matrix, SIDE, SIDE);
+    left_bf16 = w->backend->allocate(w->compute, bytes);
+    right_bf16 = w->backend->allocate(w->compute, bytes);
+    if (!left_bf16 || !right_bf16) exit(1);
+    w->backend->convert_rows(w->compute, left_bf16, &layout, left_matrix, SIDE, SIDE);
+    w->backend->convert_rows(w->compute, right_bf16, &layout, right_matrix, SIDE, SIDE);
 }
 
 static void measure_card(work *w) {
@@ -190,19 +190,19 @@ static void measure_card(work *w) {
     need(w->backend->upload(w->compute, left_matrix, host, bytes));
     need(w->backend->upload(w->compute, right_matrix, host, bytes));
     free(host);
-    if (w->trainer->rounds) round_factors(w);
+    if (w->trainer->uses_bf16) convert_factors(w);
     w->bandwidth = (double)bytes / time_of(w, read_much, 4);
     w->products = 2.0 * SIDE * SIDE * SIDE / time_of(w, multiply_much, 2);
     w->roots = 132 * 16 * 1.755e9;
     w->backend->release(w->compute, left_matrix);
     w->backend->release(w->compute, right_matrix);
     w->backend->release(w->compute, product_matrix);
-    if (w->trainer->rounds) {
-        w->backend->release(w->compute, left_rounded);
-        w->backend->release(w->compute, right_rounded);
+    if (w->trainer->uses_bf16) {
+        w->backend->release(w->compute, left_bf16);
+        w->backend->release(w->compute, right_bf16);
     }
     printf("card: reads %.2f TB/s, products in %s %.0f TFLOP/s\n", 1e-12 * w->bandwidth,
-           w->trainer->rounds ? "bf16" : "TF32", 1e-12 * w->products);
+           w->trainer->uses_bf16 ? "bf16" : "TF32", 1e-12 * w->products);
 }
 
 /* ---- Operations of a step ------------------------------------------------------------------------ */
@@ -269,25 +269,25 @@ static vlp_reference_batch references_of(work *w) {
                                  chosen->reference_counts, w->settings.references};
 }
 
-static void op_head_forward(work *w) {
+static void op_aggregator_forward(work *w) {
     vlp_reference_batch references = references_of(w);
-    vlp_head_forward(w->model, &w->trainer->head, w->trainer->head_rows, w->trainer->chosen.relations,
-                     w->trainer->q, &references, w->trainer->batch);
+    vlp_aggregator_forward(w->model, &w->trainer->head, w->trainer->head_rows,
+                           w->trainer->chosen.relations, w->trainer->q, &references, w->trainer->batch);
 }
 
-static void op_head_backward(work *w) {
+static void op_aggregator_backward(work *w) {
     vlp_reference_batch references = references_of(w);
-    bool padded = w->trainer->head_rounds;
-    need(vlp_head_backward(w->model, &w->trainer->head,
-                           padded ? w->trainer->padded_grad : w->trainer->output_grad,
-                           padded ? &w->model->tables[VLP_TABLE_ENTITIES].rounding : NULL, &references,
-                           w->trainer->batch, NULL));
+    bool padded = w->trainer->aggregator_uses_bf16;
+    need(vlp_aggregator_backward(w->model, &w->trainer->head,
+                                 padded ? w->trainer->padded_grad : w->trainer->output_grad,
+                                 padded ? &w->model->tables[VLP_TABLE_ENTITIES].layout : NULL,
+                                 &references, w->trainer->batch, NULL));
 }
 
-/* The products and the softmax of the 1-to-All loss or, without one, of the head; over rounded copies
+/* The products and the softmax of the 1-to-All loss or, without one, of the head; over bf16 copies
  * where training reads them. */
-static bool rounds(const work *w) {
-    return w->trainer->rounds;
+static bool uses_bf16(const work *w) {
+    return w->trainer->uses_bf16;
 }
 
 static int64_t columns_of(const work *w) {
@@ -296,47 +296,48 @@ static int64_t columns_of(const work *w) {
 
 static void op_logits(work *w) {
     const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
-    int32_t e = entities->width, padded = vlp_rounding_stride(&entities->rounding);
-    if (rounds(w))
-        w->backend->product_rounded(w->compute, false, true, w->trainer->block, columns_of(w), padded, 1,
-                                    w->trainer->head.rounded_output, padded, entities->rounded, padded,
-                                    0, w->trainer->head_logits, columns_of(w));
+    int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
+    if (uses_bf16(w))
+        w->backend->product_bf16(w->compute, false, true, w->trainer->block, columns_of(w), padded, 1,
+                                 w->trainer->head.bf16_output, padded, entities->bf16, padded, 0,
+                                 w->trainer->aggregator_logits, columns_of(w));
     else
         w->backend->product(w->compute, false, true, w->trainer->block, columns_of(w), e, 1,
-                            w->trainer->head.output, e, entities->value, e, 0, w->trainer->head_logits,
-                            columns_of(w));
+                            w->trainer->head.output, e, entities->value, e, 0,
+                            w->trainer->aggregator_logits, columns_of(w));
 }
 
 static void op_logits_backward(work *w) {
     const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
-    int32_t e = entities->width, padded = vlp_rounding_stride(&entities->rounding);
-    if (rounds(w))
-        w->backend->product_rounded(w->compute, false, false, w->trainer->block, padded, columns_of(w),
-                                    1, w->trainer->rounded_head_logits, columns_of(w), entities->rounded,
-                                    padded, 0, w->trainer->padded_grad, padded);
+    int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
+    if (uses_bf16(w))
+        w->backend->product_bf16(w->compute, false, false, w->trainer->block, padded, columns_of(w), 1,
+                                 w->trainer->bf16_aggregator_logits, columns_of(w), entities->bf16,
+                                 padded, 0, w->trainer->padded_grad, padded);
     else
         w->backend->product(w->compute, false, false, w->trainer->block, e, columns_of(w), 1,
-                            w->trainer->head_logits, columns_of(w), entities->value, e, 0,
+                            w->trainer->aggregator_logits, columns_of(w), entities->value, e, 0,
                             w->trainer->output_grad, e);
 }
 
 static void op_entities_backward(work *w) {
     const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
-    int32_t e = entities->width, padded = vlp_rounding_stride(&entities->rounding);
-    if (rounds(w))
-        w->backend->product_rounded(w->compute, true, false, columns_of(w), e, w->trainer->block, 1,
-                                    w->trainer->rounded_logits, columns_of(w), w->trainer->rounded_q,
-                                    padded, 0, entities->grad, e);
+    int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
+    if (uses_bf16(w))
+        w->backend->product_bf16(w->compute, true, false, columns_of(w), e, w->trainer->block, 1,
+                                 w->trainer->bf16_logits, columns_of(w), w->trainer->bf16_q, padded, 0,
+                                 entities->grad, e);
     else
         w->backend->product(w->compute, true, false, columns_of(w), e, w->trainer->block, 1,
                             w->trainer->logits, columns_of(w), w->trainer->q, e, 0, entities->grad, e);
 }
 
 static void op_softmax(work *w) {
-    w->backend->softmax_loss(w->compute, w->trainer->head_logits, w->trainer->rounded_head_logits,
-                             w->trainer->head_loss, w->trainer->chosen.answers, w->trainer->even,
-                             w->trainer->inverse_norms, NULL, (float)w->settings.temperature,
-                             w->trainer->block, w->model->entities, columns_of(w));
+    w->backend->softmax_loss(w->compute, w->trainer->aggregator_logits,
+                             w->trainer->bf16_aggregator_logits, w->trainer->aggregator_loss,
+                             w->trainer->chosen.answers, w->trainer->even, w->trainer->inverse_norms,
+                             NULL, (float)w->settings.temperature, w->trainer->block, w->model->entities,
+                             columns_of(w));
 }
 
 static void op_update(work *w) {
@@ -349,8 +350,8 @@ static void op_update(work *w) {
                            .first = table->first,
                            .second = table->second,
                            .inverse_norms = w->trainer->inverse_norms,
-                           .rounded = table->rounded,
-                           .rounding = table->rounding};
+                           .bf16 = table->bf16,
+                           .layout = table->layout};
     vlp_pairs pairs = pairs_of(w);
     if (w->trainer->fused)
         need(w->backend->pair_update(w->compute, &w->model->form, &update, &updated, w->trainer->scores,
@@ -361,17 +362,17 @@ static void op_update(work *w) {
 
 /* The products of the head: 2 of (b, e, q) forward, 1 of (b, e, e + q); back the same to the matrices,
  * and 1 of (b, e, e) to t_N. */
-static double head_operations(work *w, bool backward) {
+static double aggregator_operations(work *w, bool backward) {
     double b = w->trainer->batch, e = w->model->form.entity_width, q = w->model->form.query_width;
     return 2 * b * e * (2 * q + (e + q) + (backward ? e : 0));
 }
 
-/* Bytes are those that have to pass at least once; half of it where rounded copies are read. */
+/* Bytes are those that have to pass at least once; half of it where bf16 copies are read. */
 static void operations(work *w) {
     double b = w->trainer->batch, e = w->model->form.entity_width, n = w->model->entities;
     double table = 4 * n * e, logits = 4 * (double)w->trainer->block * n, rows = 4 * b * e;
     double pairs = b * w->trainer->width, units = w->settings.model == VLP_MODEL_ROTATE ? e / 2 : e;
-    double half = rounds(w) ? 0.5 : 1, copy = half * table, logits_grad = half * logits;
+    double half = uses_bf16(w) ? 0.5 : 1, copy = half * table, logits_grad = half * logits;
     double product = 2 * (double)w->trainer->block * n * e;
     bool fused = w->trainer->fused;
     printf("  %-34s %12s %12s %14s %12s %6s\n", "operation", "time", "bytes", "products", "floor",
@@ -386,19 +387,19 @@ static void operations(work *w) {
              copy + (fused ? 0 : table) + 2 * rows + 8 * pairs, 0, (fused ? 1 : 2) * roots);
     }
     line(w, "query backward, scatter", op_query_backward, 6 * rows, 0, 0);
-    line(w, "head forward", op_head_forward, rows * (2 * w->settings.references + 8),
-         head_operations(w, false), 0);
+    line(w, "head forward", op_aggregator_forward, rows * (2 * w->settings.references + 8),
+         aggregator_operations(w, false), 0);
     line(w, "logits", op_logits, copy + logits + half * rows, product, 0);
     line(w, "softmax", op_softmax, logits + logits_grad, 0, 0);
     line(w, "logits backward", op_logits_backward, copy + logits_grad + rows, product, 0);
     if (w->settings.loss == VLP_LOSS_CROSS_ENTROPY)
         line(w, "logits backward to entities", op_entities_backward, table + logits_grad + half * rows,
              product, 0);
-    line(w, "head backward", op_head_backward, rows * 12, head_operations(w, true), 0);
+    line(w, "head backward", op_aggregator_backward, rows * 12, aggregator_operations(w, true), 0);
     /* Parameters and moments read and written, the gradient read where it is not made here, the copy. */
     line(w, fused ? "pair backward to entities, update" : "update of entities", op_update,
          ((w->settings.optimizer == VLP_ADAGRAD ? 4 : 6) + (fused ? 0 : 1)) * table +
-             (rounds(w) ? copy : 0),
+             (uses_bf16(w) ? copy : 0),
          0, fused ? pairs * units : 0);
 }
 
@@ -450,18 +451,18 @@ static void evaluation(work *w, bool vertical) {
     fflush(stdout);
 }
 
-/* The ten best answers of questions of test, those that are known left out. */
+/* The ten best answers of queries of test, those that are known left out. */
 static void prediction(work *w) {
-    enum { QUESTIONS = 10000, WANTED = 10 };
+    enum { QUERIES = 10000, WANTED = 10 };
     vlp_predictor_options options = {.model = w->model,
                                      .graph = w->dataset->graph,
                                      .mixture = {1, 0.1f},
                                      .references = w->settings.references};
     vlp_predictor *predictor = NULL;
     vlp_filter *known = NULL;
-    vlp_query queries[QUESTIONS];
+    vlp_query queries[QUERIES];
     const vlp_triple_list *test = &w->dataset->splits[VLP_TEST];
-    for (int64_t i = 0; i < QUESTIONS; i++) {
+    for (int64_t i = 0; i < QUERIES; i++) {
         vlp_triple triple = test->items[i % test->count];
         queries[i] = (vlp_query){triple.head, triple.relation, -1};
     }
@@ -471,13 +472,13 @@ static void prediction(work *w) {
     double best = 1e9;
     for (int round = 0; round < 3; round++) {
         double start = seconds();
-        for (int64_t i = 0; i < QUESTIONS; i += batch)
-            need(vlp_predictor_top(predictor, queries + i, QUESTIONS - i < batch ? QUESTIONS - i : batch,
+        for (int64_t i = 0; i < QUERIES; i += batch)
+            need(vlp_predictor_top(predictor, queries + i, QUERIES - i < batch ? QUERIES - i : batch,
                                    WANTED, known, NULL));
         if (seconds() - start < best) best = seconds() - start;
     }
-    printf("%s: the best %d of f_c and f_g: %.0f questions a second\n", w->recipe->name, WANTED,
-           QUESTIONS / best);
+    printf("%s: the best %d of f_c and f_g: %.0f queries a second\n", w->recipe->name, WANTED,
+           QUERIES / best);
     vlp_filter_free(known);
     vlp_predictor_free(predictor);
     fflush(stdout);

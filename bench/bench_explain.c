@@ -1,23 +1,23 @@
-/* Whether explanations are faithful: questions of test are answered, and of the best answer's references
+/* Whether explanations are faithful: queries of test are answered, and of the best answer's references
  * one is taken out: the one that contributes most, one at random, the one that contributes least. How
  * far does the answer's score fall, and is it still the best?
  *
  * Taken out of the references: the head sees the others only. Taken out of the graph: references are
  * looked for anew without that triple, another may take its place.
  *
- *   bench_explain RUN [QUESTIONS]   prints the table of docs/explanations.md */
+ *   bench_explain RUN [QUERIES]   prints the table of docs/explanations.md */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "bench.h"
-#include "learn/score.h"
+#include "run/score.h"
 
 enum { KINDS = 3 }; /* most, random, least */
 
 typedef struct sums {
-    int64_t questions;
+    int64_t queries;
     double contribution[KINDS], drop[KINDS]; /* out of the references, out of the graph */
     int64_t changed[KINDS];                  /* another answer is the best then */
     int64_t beats_random; /* the one that contributes most brings more than the random one */
@@ -60,14 +60,14 @@ static void take_out(sums *all, vlp_run *run, const vlp_answers *answers, int64_
     }
     all->beats_random += best->contributions[chosen[0]] > best->contributions[chosen[1]];
     all->falls_more += drops[0] > drops[1];
-    all->questions++;
+    all->queries++;
     vlp_predictions_free(explained);
     vlp_predictions_free(anew);
 }
 
 int main(int argc, char **argv) {
     if (argc < 2) {
-        fprintf(stderr, "usage: bench_explain RUN [QUESTIONS]\n");
+        fprintf(stderr, "usage: bench_explain RUN [QUERIES]\n");
         return 2;
     }
     int64_t wanted = argc > 2 ? atoll(argv[2]) : 1000, count;
@@ -100,9 +100,9 @@ int main(int argc, char **argv) {
             take_out(&all, run, answers, i, &options);
         vlp_predictions_free(predictions);
     }
-    double n = all.questions > 0 ? (double)all.questions : 1;
-    printf("%s, %s: %lld questions of test with two references or more, the best answer of each\n\n",
-           argv[1], info.model, (long long)all.questions);
+    double n = all.queries > 0 ? (double)all.queries : 1;
+    printf("%s, %s: %lld queries of test with two references or more, the best answer of each\n\n",
+           argv[1], info.model, (long long)all.queries);
     printf("| taken out | score falls, out of the references | score falls, out of the graph | another "
            "answer is best then |\n");
     printf("|---|---|---|---|\n");
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
         printf("| %s | %.4f | %.4f | %.1f%% |\n", names[kind], all.contribution[kind] / n,
                all.drop[kind] / n, 100 * (double)all.changed[kind] / n);
     printf("\nThe reference that contributes most costs more than the random one: out of the references "
-           "in %.1f%%, out of the graph in %.1f%% of the questions (in %.1f%% they are the same).\n",
+           "in %.1f%%, out of the graph in %.1f%% of the queries (in %.1f%% they are the same).\n",
            100 * (double)all.beats_random / n, 100 * (double)all.falls_more / n,
            100 - 100 * (double)all.beats_random / n);
     vlp_run_free(run);

@@ -1,7 +1,7 @@
-/* How fast questions are answered, against what the two matrix products alone would allow in the same
+/* How fast queries are answered, against what the two matrix products alone would allow in the same
  * process, and whether memory stays flat. Every model runs in a process of its own.
  *
- *   bench_predict SCRATCH DATA [QUESTIONS]   SCRATCH: a folder for runs; DATA: a data set, WN18RR say */
+ *   bench_predict SCRATCH DATA [QUERIES]   SCRATCH: a folder for runs; DATA: a data set, WN18RR say */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "learn/run_inside.h"
+#include "run/run_internal.h"
 
 enum { BATCH = 512, PRODUCTS_EVERY = 8 };
 
@@ -48,7 +48,7 @@ static vlp_run *make_run(const char *scratch, const char *data, const char *mode
  * and one for f_c, so that a machine that is busy for a while is busy for both. */
 typedef struct timing {
     double answering, products;
-    int64_t questions, product_rows;
+    int64_t queries, product_rows;
 } timing;
 
 static void time_products(timing *times, const vlp_run *run, float *rows, float *scores) {
@@ -62,7 +62,7 @@ static void time_products(timing *times, const vlp_run *run, float *rows, float 
     times->product_rows += BATCH;
 }
 
-/* The ten best answers of a batch of questions, both ways, out of train. */
+/* The ten best answers of a batch of queries, both ways, out of train. */
 static void answer_batch(timing *times, vlp_run *run, int64_t first, int64_t size) {
     int64_t count;
     const vlp_dataset *data = vlp_run_dataset(run);
@@ -78,31 +78,31 @@ static void answer_batch(timing *times, vlp_run *run, int64_t first, int64_t siz
     double start = seconds();
     need(vlp_run_predict(&predictions, run, queries, size, NULL));
     times->answering += seconds() - start;
-    times->questions += size;
+    times->queries += size;
     vlp_predictions_free(predictions);
 }
 
-static timing answer(vlp_run *run, int64_t questions, float *rows, float *scores) {
+static timing answer(vlp_run *run, int64_t queries, float *rows, float *scores) {
     timing times = {0};
-    for (int64_t first = 0, batch = 0; first < questions; first += BATCH, batch++) {
-        answer_batch(&times, run, first, questions - first < BATCH ? questions - first : BATCH);
+    for (int64_t first = 0, batch = 0; first < queries; first += BATCH, batch++) {
+        answer_batch(&times, run, first, queries - first < BATCH ? queries - first : BATCH);
         if (batch % PRODUCTS_EVERY == 0) time_products(&times, run, rows, scores);
     }
     return times;
 }
 
 static void measure(const char *scratch, const char *data, const char *model, const char *dim,
-                    int64_t questions) {
+                    int64_t queries) {
     vlp_run *run = make_run(scratch, data, model, dim);
     int64_t width = run->model->form.entity_width;
     float *rows = malloc((size_t)(BATCH * width) * sizeof *rows);
     float *scores = malloc((size_t)BATCH * (size_t)run->model->entities * sizeof *scores);
     if (!rows || !scores) exit(1);
     for (int64_t i = 0; i < BATCH * width; i++) rows[i] = (float)(i % 7) - 3;
-    answer(run, questions / 10 + 1, rows, scores); /* also what is made once */
+    answer(run, queries / 10 + 1, rows, scores); /* also what is made once */
     double peak = peak_mebibytes();
-    timing times = answer(run, questions, rows, scores);
-    double rate = (double)times.questions / times.answering;
+    timing times = answer(run, queries, rows, scores);
+    double rate = (double)times.queries / times.answering;
     double allowed = (double)times.product_rows / times.products;
     char name[64];
     snprintf(name, sizeof name, "%s, %lld numbers a row", model, (long long)width);
@@ -115,22 +115,21 @@ static void measure(const char *scratch, const char *data, const char *model, co
 
 int main(int argc, char **argv) {
     if (argc < 3) {
-        fprintf(stderr, "usage: bench_predict SCRATCH DATA [QUESTIONS]\n");
+        fprintf(stderr, "usage: bench_predict SCRATCH DATA [QUERIES]\n");
         return 2;
     }
-    int64_t questions = argc > 3 ? atoll(argv[3]) : 100000;
+    int64_t queries = argc > 3 ? atoll(argv[3]) : 100000;
     static const char *const models[][2] = {{"distmult", "200"}, {"complex", "200"}, {"rotate", "200"}};
-    printf("%lld questions, 10 best answers each, %d threads\n", (long long)questions,
-           vlp_thread_count(0));
+    printf("%lld queries, 10 best answers each, %d threads\n", (long long)queries, vlp_thread_count(0));
     printf("%-30s %12s %14s %8s %14s %14s\n", "", "answered", "products alone", "ratio", "peak, a tenth",
            "peak, all");
     fflush(stdout);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         pid_t child = fork();
         if (child == 0) {
-            /* Distances are not products, and slower: fewer questions tell as much. */
+            /* Distances are not products, and slower: fewer queries tell as much. */
             bool dot = i < 2;
-            measure(argv[1], argv[2], models[i][0], models[i][1], dot ? questions : questions / 20 + 1);
+            measure(argv[1], argv[2], models[i][0], models[i][1], dot ? queries : queries / 20 + 1);
             fflush(stdout);
             _exit(0);
         }

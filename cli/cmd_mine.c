@@ -19,7 +19,7 @@ typedef struct chosen_options {
 static const struct argp_option options[] = {
     {NULL, KEY_COUNT, "K", 0, "Triples to find (100)", 0},
     {"relation", KEY_RELATION, "NAME", 0, "Of this relation only", 0},
-    {"per-query", KEY_PER_QUERY, "N", 0, "Candidates a question proposes (10)", 0},
+    {"per-query", KEY_PER_QUERY, "N", 0, "Candidates a query proposes (10)", 0},
     OPTION_EXPLAIN,
     OPTION_PRIOR,
     {"output", KEY_OUTPUT, "FILE", 0,
@@ -97,7 +97,7 @@ static void item_text(FILE *stream, const vlp_dataset *data, const vlp_mined *it
 
 /* What was asked and what was not. */
 static void print_coverage(const vlp_mining *mining) {
-    printf("# asked %s of %s questions there are (entities that stand in that place of the relation);\n",
+    printf("# asked %s of %s queries there are (entities that stand in that place of the relation);\n",
            cli_count(mining->queries), cli_count(mining->possible_queries));
     printf("# scored %s both ways, of %s triples there could be\n",
            cli_things(mining->candidates, "candidate"), cli_count(mining->possible_triples));
@@ -214,7 +214,7 @@ int cmd_mine(int argc, char **argv) {
         "The likeliest triples that are not known, of one relation or of all.\v"
         "Each relation is asked, both ways, about the entities that stand in its place in the graph; "
         "the "
-        "best answers of each question that are not known are scored both ways. Probabilities are as "
+        "best answers of each query that are not known are scored both ways. Probabilities are as "
         "`vlp score` has them: these triples are the best of very many, so a --prior well below one "
         "half "
         "is nearer to the truth.",

@@ -1,4 +1,4 @@
-/* vlp predict: the best answers of a question, or of a file of them. */
+/* vlp predict: the best answers of a query, or of a file of them. */
 #include <string.h>
 
 #include "commands.h"
@@ -11,7 +11,7 @@ enum { BATCH = 512 };
 typedef struct chosen_options {
     predicting common;
     vlp_predict_options predict;
-    const char *file; /* of questions */
+    const char *file; /* of queries */
     bool table;       /* lines of fields instead of paragraphs */
 } chosen_options;
 
@@ -21,7 +21,7 @@ static const struct argp_option options[] = {
     {"known", KEY_KNOWN, NULL, 0, "Show answers that are known already, too, and mark them", 0},
     {"filter", KEY_FILTER, "LIST", 0, "Splits that count as known (train,valid,test)", 0},
     {"queries", KEY_QUERIES, "FILE", 0,
-     "Answer every question of a file (- for standard input): HEAD<TAB>RELATION<TAB>? or "
+     "Answer every query of a file (- for standard input): HEAD<TAB>RELATION<TAB>? or "
      "?<TAB>RELATION<TAB>TAIL on each line",
      0},
     OPTION_ON_ERROR,
@@ -129,7 +129,7 @@ static void answers_table(const output *out, const vlp_answers *answers) {
 }
 
 /* Names that are longer than this stand in no column. */
-enum { MOST_COLUMNS = 64 };
+enum { MAX_COLUMNS = 64 };
 
 static void answers_text(const output *out, const vlp_answers *answers) {
     const vlp_dataset *data = out->data;
@@ -143,7 +143,7 @@ static void answers_text(const output *out, const vlp_answers *answers) {
     int widest = 0;
     for (int32_t i = 0; i < answers->prediction_count; i++) {
         int width = text_columns(predicting_readable(data, answers->predictions[i].entity));
-        if (width > widest && width <= MOST_COLUMNS) widest = width;
+        if (width > widest && width <= MAX_COLUMNS) widest = width;
     }
     for (int32_t i = 0; i < answers->prediction_count; i++) {
         const vlp_prediction *prediction = &answers->predictions[i];
@@ -198,20 +198,20 @@ static vlp_status ask_file(output *out, vlp_run *run, vlp_triple_reader *reader)
     for (bool more = true; status == VLP_OK && bad == VLP_OK && more;) {
         int64_t count = 0;
         while (count < BATCH && bad == VLP_OK) {
-            vlp_triple question;
-            bad = vlp_triple_reader_next(&question, &more, reader);
+            vlp_triple query;
+            bad = vlp_triple_reader_next(&query, &more, reader);
             if (bad != VLP_OK && predicting_bad_line(&out->chosen->common, bad)) {
                 out->skipped++;
                 bad = VLP_OK;
                 continue;
             }
             if (bad != VLP_OK || !more) break;
-            queries[count++] = vlp_query_of(out->data, question);
+            queries[count++] = vlp_query_of(out->data, query);
         }
         if (bad != VLP_OK) fprintf(stderr, "vlp: %s\n", vlp_error_message());
-        /* The questions before a bad line are answered in any case. */
+        /* The queries before a bad line are answered in any case. */
         if (count > 0) status = ask(out, run, queries, count, true);
-        if (observer->progress && more) observer->progress(observer->user, "questions", out->written, 0);
+        if (observer->progress && more) observer->progress(observer->user, "queries", out->written, 0);
     }
     out->bad_line = bad != VLP_OK;
     return status;
@@ -239,13 +239,13 @@ static int answer_file(output *out, vlp_run *run) {
 }
 
 /* The query of the arguments: HEAD RELATION '?' or '?' RELATION TAIL. */
-static vlp_status make_query(vlp_query *query, const vlp_dataset *data, char **arguments) {
+static vlp_status make_query(vlp_query *out, const vlp_dataset *data, char **arguments) {
     bool tail = strcmp(arguments[3], "?") == 0;
-    vlp_triple question = {-1, -1, -1};
+    vlp_triple triple = {-1, -1, -1};
     vlp_status status =
-        vlp_dataset_find_entity(tail ? &question.head : &question.tail, data, arguments[tail ? 1 : 3]);
-    if (status == VLP_OK) status = vlp_dataset_find_relation(&question.relation, data, arguments[2]);
-    if (status == VLP_OK) *query = vlp_query_of(data, question);
+        vlp_dataset_find_entity(tail ? &triple.head : &triple.tail, data, arguments[tail ? 1 : 3]);
+    if (status == VLP_OK) status = vlp_dataset_find_relation(&triple.relation, data, arguments[2]);
+    if (status == VLP_OK) *out = vlp_query_of(data, triple);
     return status;
 }
 
@@ -271,7 +271,7 @@ int cmd_predict(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp predict",
         "RUN HEAD RELATION '?'\nRUN '?' RELATION TAIL\nRUN --queries FILE",
-        "The best answers of a question, and with --explain the known triples each was copied from.\v"
+        "The best answers of a query, and with --explain the known triples each was copied from.\v"
         "Answers that are known already are left out unless --known. A reference's contribution is the "
         "score with all references less the score without this one.",
         options,
@@ -284,7 +284,7 @@ int cmd_predict(int argc, char **argv) {
     bool asked = line.count == 4 &&
                  (strcmp(line.arguments[1], "?") == 0) != (strcmp(line.arguments[3], "?") == 0);
     if (chosen.file ? line.count != 1 : !asked) {
-        fprintf(stderr, "vlp predict: a question is HEAD RELATION '?' or '?' RELATION TAIL%s\n",
+        fprintf(stderr, "vlp predict: a query is HEAD RELATION '?' or '?' RELATION TAIL%s\n",
                 chosen.file ? ", or --queries, not both" : "; --queries FILE asks many");
         return EXIT_USAGE;
     }

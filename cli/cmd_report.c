@@ -19,7 +19,7 @@ typedef struct chosen_options {
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "The page to write (needed); a file that is there is replaced", 0},
     {"split", KEY_SPLIT, "NAME", 0, "valid or test (test)", 0},
-    {"examples", KEY_EXAMPLES, "N", 0, "Questions to show, drawn at random by --seed (6)", 0},
+    {"examples", KEY_EXAMPLES, "N", 0, "Queries to show, drawn at random by --seed (6)", 0},
     {"title", KEY_TITLE, "TEXT", 0, "The page's title", 0},
     {"data", KEY_DATA, "DIR", 0, "The data set, where it has moved since training", 0},
     {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
@@ -35,7 +35,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         chosen->split = cli_split(state, value);
         return 0;
     case KEY_EXAMPLES:
-        chosen->examples = (int)cli_integer(state, "--examples", value, 0, REPORT_MOST_EXAMPLES);
+        chosen->examples = (int)cli_integer(state, "--examples", value, 0, REPORT_MAX_EXAMPLES);
         return 0;
     case KEY_TITLE:
         chosen->title = value;
@@ -109,7 +109,7 @@ static uint64_t draw(uint64_t seed, uint64_t index) {
     return value ^ value >> 31;
 }
 
-/* Questions of a split at random, each at most once. */
+/* Queries of a split at random, each at most once. */
 static void choose_examples(report_group *group, vlp_split split, int wanted, uint64_t seed) {
     const vlp_dataset *data = group->runs[0]->data;
     int32_t relations = vlp_dataset_relation_count(data);
@@ -208,12 +208,12 @@ static void write_words(html_out *out) {
         "<section id=\"words\"><h2>Words</h2>\n<dl>"
         "<dt>MRR</dt><dd>mean reciprocal rank: 1 over the place of the right answer, on average; 1 is "
         "best</dd>"
-        "<dt>H@k</dt><dd>share of questions whose right answer stands among the first k</dd>"
+        "<dt>H@k</dt><dd>share of queries whose right answer stands among the first k</dd>"
         "<dt>MR, AMRI</dt><dd>mean rank, and the same on a scale where 0 is guessing and 1 is "
         "perfect</dd>"
         "<dt>f<sub>g</sub></dt><dd>the horizontal score: what the embeddings have memorized</dd>"
         "<dt>f<sub>c</sub></dt><dd>the vertical score: what the head copies from references</dd>"
-        "<dt>reference</dt><dd>a known triple of the question's relation, near to its entity</dd>"
+        "<dt>reference</dt><dd>a known triple of the query's relation, near to its entity</dd>"
         "<dt>contribution</dt><dd>the score with all references less the score without this one</dd>"
         "</dl>\n</section>\n");
 }
@@ -256,11 +256,11 @@ int cmd_report(int argc, char **argv) {
         "calibration, examples with their references.\v"
         "The page needs no other file and no network. Up to 8 runs stand side by side; those on the "
         "same "
-        "data set are compared with the first of them, question by question.",
+        "data set are compared with the first of them, query by query.",
         options,
         parse,
         1,
-        REPORT_MOST_RUNS};
+        REPORT_MAX_RUNS};
     chosen_options chosen = {.split = VLP_TEST, .examples = 6, .run = VLP_RUN_OPTIONS_INIT};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);

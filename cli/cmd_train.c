@@ -8,7 +8,7 @@
 #include "json.h"
 
 enum {
-    MOST_SETTINGS = 128,
+    MAX_SETTINGS = 128,
     KEY_RECIPE = 1,
     KEY_MODEL,
     KEY_DIM,
@@ -22,7 +22,7 @@ enum {
 typedef struct chosen_options {
     vlp_train_options train;
     const char *output;
-    char *settings[MOST_SETTINGS]; /* "key=value", owned */
+    char *settings[MAX_SETTINGS]; /* "key=value", owned */
     int32_t count;
 } chosen_options;
 
@@ -41,7 +41,7 @@ static const struct argp_option options[] = {
 
 static void add_setting(chosen_options *chosen, struct argp_state *state, const char *key,
                         const char *value) {
-    if (chosen->count == MOST_SETTINGS) argp_error(state, "more than %d settings", MOST_SETTINGS);
+    if (chosen->count == MAX_SETTINGS) argp_error(state, "more than %d settings", MAX_SETTINGS);
     size_t size = strlen(key) + strlen(value) + 2;
     char *text = malloc(size);
     if (!text) argp_failure(state, EXIT_FAILED, 0, "out of memory");
@@ -139,7 +139,7 @@ int cmd_train(int argc, char **argv) {
     char seed[40], threads[40];
     snprintf(seed, sizeof seed, "seed=%llu", (unsigned long long)line.common.seed);
     snprintf(threads, sizeof threads, "threads=%d", line.common.threads);
-    const char *all[MOST_SETTINGS + 2];
+    const char *all[MAX_SETTINGS + 2];
     int32_t count = 0;
     if (line.common.seed_given) all[count++] = seed;
     if (line.common.threads > 0) all[count++] = threads;

@@ -5,7 +5,7 @@
 #include "html.h"
 #include "vlp.h"
 
-enum { REPORT_MOST_RUNS = 8, REPORT_ANSWERS = 5, REPORT_MOST_EXAMPLES = 50 };
+enum { REPORT_MAX_RUNS = 8, REPORT_ANSWERS = 5, REPORT_MAX_EXAMPLES = 50 };
 
 /* A run, with all that is shown of it. */
 typedef struct report_run {
@@ -26,19 +26,19 @@ typedef struct report_run {
 
 /* Runs on the same data. */
 typedef struct report_group {
-    report_run *runs[REPORT_MOST_RUNS]; /* at least one */
+    report_run *runs[REPORT_MAX_RUNS]; /* at least one */
     int count;
-    vlp_query queries[REPORT_MOST_EXAMPLES]; /* of the examples */
-    int32_t truths[REPORT_MOST_EXAMPLES];    /* their answers */
-    int64_t places[REPORT_MOST_EXAMPLES];    /* their numbers among all queries */
+    vlp_query queries[REPORT_MAX_EXAMPLES]; /* of the examples */
+    int32_t truths[REPORT_MAX_EXAMPLES];    /* their answers */
+    int64_t places[REPORT_MAX_EXAMPLES];    /* their numbers among all queries */
     int examples;
 } report_group;
 
 typedef struct report {
     const char *title; /* NULL: made from the runs */
-    report_run runs[REPORT_MOST_RUNS];
+    report_run runs[REPORT_MAX_RUNS];
     int count;
-    report_group groups[REPORT_MOST_RUNS];
+    report_group groups[REPORT_MAX_RUNS];
     int group_count;
     vlp_split split;
     uint64_t seed; /* of the choice of examples */
@@ -73,7 +73,7 @@ void report_fold_begin(html_out *out, const char *summary);
 void report_fold_end(html_out *out);
 /* A cell with a number between 0 and 1 and a bar as long as it, in a run's colour. */
 void report_bar_cell(html_out *out, double value, int colour);
-/* The graph of an answer: the question's entity, its references by distance, their answers. */
+/* The graph of an answer: the query's entity, its references by distance, their answers. */
 void report_graph(html_out *out, const vlp_dataset *data, const vlp_answers *answers);
 
 /* ---- Charts ---- */

@@ -78,7 +78,7 @@ static bool shown(const chart_point *point) {
     return isfinite(point->x) && isfinite(point->y);
 }
 
-enum { MOST_DOTS = 60 };
+enum { MAX_DOTS = 60 };
 
 static void draw_series(html_out *out, const chart *plot, const chart_series *series, const scale *x,
                         const scale *y) {
@@ -91,7 +91,7 @@ static void draw_series(html_out *out, const chart *plot, const chart_series *se
         command = 'L';
     }
     html_put(out, "\"/>");
-    for (int64_t i = 0; i < series->count && series->count <= MOST_DOTS; i++) {
+    for (int64_t i = 0; i < series->count && series->count <= MAX_DOTS; i++) {
         const chart_point *point = &series->points[i];
         if (!shown(point)) continue;
         html_print(out, "<circle class=\"f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>",
@@ -114,9 +114,9 @@ typedef struct end_label {
 static void draw_labels(html_out *out, const chart_series *series, int count, const scale *x,
                         const scale *y) {
     enum { APART = 15, COLUMNS = 15 };
-    end_label labels[REPORT_MOST_RUNS];
+    end_label labels[REPORT_MAX_RUNS];
     int used = 0;
-    for (int i = 0; i < count && used < REPORT_MOST_RUNS; i++) {
+    for (int i = 0; i < count && used < REPORT_MAX_RUNS; i++) {
         const chart_point *last = NULL;
         for (int64_t j = 0; j < series[i].count; j++)
             if (shown(&series[i].points[j])) last = &series[i].points[j];

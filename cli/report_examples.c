@@ -1,4 +1,4 @@
-/* Examples: questions drawn at random, what each run answers, and the references behind its first answer
+/* Examples: queries drawn at random, what each run answers, and the references behind its first answer
  * as a small graph. */
 #include <math.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 
 /* ---- The graph of an answer ---------------------------------------------------------------------- */
 
-/* From left to right: the question's entity; the entities whose triples are references, on rings by
- * their distance; the answers of these triples. A reference of distance 0 is a triple of the question's
+/* From left to right: the query's entity; the entities whose triples are references, on rings by
+ * their distance; the answers of these triples. A reference of distance 0 is a triple of the query's
  * entity itself. How wide a line is tells how much the reference adds to the score of the first answer.
  */
 
 enum {
-    MOST_REFERENCES = 16,
+    MAX_REFERENCES = 16,
     FRAME = 640,
     ROW = 30,
     HEAD = 34,
@@ -35,16 +35,16 @@ typedef struct graph_node {
 } graph_node;
 
 typedef struct graph_edge {
-    int from, to; /* a node of `near`, -1: the question's entity; a node of `far` */
+    int from, to; /* a node of `near`, -1: the query's entity; a node of `far` */
     double contribution;
 } graph_edge;
 
 typedef struct picture {
     const vlp_dataset *data;
-    graph_node near[MOST_REFERENCES], far[MOST_REFERENCES + 1];
-    graph_edge edges[MOST_REFERENCES];
+    graph_node near[MAX_REFERENCES], far[MAX_REFERENCES + 1];
+    graph_edge edges[MAX_REFERENCES];
     int near_count, far_count, edge_count;
-    int32_t distances[MOST_REFERENCES]; /* that occur, ascending, without 0 */
+    int32_t distances[MAX_REFERENCES]; /* that occur, ascending, without 0 */
     int rings;
     graph_node asked;
     int predicted;  /* a node of `far` */
@@ -75,7 +75,7 @@ static void collect(picture *drawn, const vlp_answers *answers) {
     drawn->asked = (graph_node){.entity = answers->query.entity};
     drawn->forward = answers->query.relation < vlp_dataset_relation_count(drawn->data);
     drawn->predicted = find_or_add(drawn->far, &drawn->far_count, best->entity, 0);
-    for (int32_t i = 0; i < answers->reference_count && i < MOST_REFERENCES; i++) {
+    for (int32_t i = 0; i < answers->reference_count && i < MAX_REFERENCES; i++) {
         const vlp_answer_reference *reference = &answers->references[i];
         const vlp_triple *triple = &reference->triple;
         graph_edge edge = {.from = -1};
@@ -92,7 +92,7 @@ static void collect(picture *drawn, const vlp_answers *answers) {
     }
 }
 
-/* Rows for both columns, each spread over the whole height; rings are circles around the question. */
+/* Rows for both columns, each spread over the whole height; rings are circles around the query. */
 static void lay_out(picture *drawn) {
     int rows = drawn->near_count > drawn->far_count ? drawn->near_count : drawn->far_count;
     double span = (double)rows * ROW, middle = HEAD + span / 2;
@@ -107,7 +107,7 @@ static void lay_out(picture *drawn) {
         double x = drawn->rings == 1
                        ? LONE_RING
                        : FIRST_RING + (double)(LAST_RING - FIRST_RING) * ring / (drawn->rings - 1);
-        /* A flat bow: wide rings that lean away from the question. */
+        /* A flat bow: wide rings that lean away from the query. */
         double off = (node->y - middle) / (span > 0 ? span : 1);
         node->x = x - 36 * off * off;
     }
@@ -182,7 +182,7 @@ void report_graph(html_out *out, const vlp_dataset *data, const vlp_answers *ans
                "aria-label=\"References as a graph\"><svg role=\"img\" viewBox=\"0 0 %d %d\" "
                "aria-label=\"",
                FRAME, drawn->height);
-    html_put(out, "The references of the question about ");
+    html_put(out, "The references of the query about ");
     html_text(out, report_entity_text(data, answers->query.entity));
     html_put(out, ", and the first answer, ");
     html_text(out, report_entity_text(data, answers->predictions[0].entity));
@@ -208,7 +208,7 @@ void report_graph(html_out *out, const vlp_dataset *data, const vlp_answers *ans
 
 /* ---- Lists --------------------------------------------------------------------------------------- */
 
-/* Whether the question has this answer among those held out. */
+/* Whether the query has this answer among those held out. */
 static bool is_right(const vlp_dataset *data, vlp_split split, const vlp_query *query, int32_t answer) {
     int32_t relations = vlp_dataset_relation_count(data), relation = query->relation % relations;
     bool forward = query->relation < relations;
@@ -220,7 +220,7 @@ static bool is_right(const vlp_dataset *data, vlp_split split, const vlp_query *
     return false;
 }
 
-static void question(html_out *out, const vlp_dataset *data, const vlp_query *query) {
+static void query(html_out *out, const vlp_dataset *data, const vlp_query *query) {
     int32_t relations = vlp_dataset_relation_count(data);
     const char *relation = vlp_dataset_relation_name(data, query->relation % relations);
     bool forward = query->relation < relations;
@@ -311,15 +311,14 @@ static void run_example(html_out *out, const report *page, const report_group *g
 }
 
 static void explain_section(html_out *out, const report *page) {
-    html_print(
-        out,
-        "<p>The questions were drawn at random from all questions about <i>%s</i> (seed %llu) and "
-        "are shown whether the runs are right or wrong; none was picked. Answers that train%s "
-        "know%s already do not compete. ",
-        report_split_name(page->split), (unsigned long long)page->seed,
-        page->split == VLP_TEST ? " or valid" : "", page->split == VLP_TEST ? "" : "s");
+    html_print(out,
+               "<p>The queries were drawn at random from all queries about <i>%s</i> (seed %llu) and "
+               "are shown whether the runs are right or wrong; none was picked. Answers that train%s "
+               "know%s already do not compete. ",
+               report_split_name(page->split), (unsigned long long)page->seed,
+               page->split == VLP_TEST ? " or valid" : "", page->split == VLP_TEST ? "" : "s");
     html_put(out,
-             "In the graphs the question's entity stands on the left, the entities whose known "
+             "In the graphs the query's entity stands on the left, the entities whose known "
              "triples are its references on rings by their distance, the answers of these triples "
              "on the right; the filled blue one is the run's first answer. The wider a line, the "
              "more this reference moves the score of that answer: blue up, orange down, grey hardly. "
@@ -339,7 +338,7 @@ void report_examples(html_out *out, const report *page) {
         }
         for (int i = 0; i < group->examples; i++) {
             html_put(out, "<article class=\"example\"><h3>");
-            question(out, data, &group->queries[i]);
+            query(out, data, &group->queries[i]);
             html_put(out, "</h3>\n<div class=\"sides\">\n");
             for (int r = 0; r < group->count; r++) run_example(out, page, group, group->runs[r], i);
             html_put(out, "</div></article>\n");

@@ -21,8 +21,8 @@ static double valid_of(const vlp_history_point *point) {
 }
 
 static void curve(html_out *out, const report *page, const chart *plot, point_value value) {
-    chart_series series[REPORT_MOST_RUNS] = {0};
-    chart_point *points[REPORT_MOST_RUNS] = {NULL};
+    chart_series series[REPORT_MAX_RUNS] = {0};
+    chart_point *points[REPORT_MAX_RUNS] = {NULL};
     int used = 0;
     for (int i = 0; i < page->count; i++) {
         const report_run *run = &page->runs[i];
@@ -41,7 +41,7 @@ static void curve(html_out *out, const report *page, const chart *plot, point_va
 }
 
 void report_curves(html_out *out, const report *page) {
-    report_run *all[REPORT_MOST_RUNS];
+    report_run *all[REPORT_MAX_RUNS];
     for (int i = 0; i < page->count; i++) all[i] = (report_run *)(uintptr_t)&page->runs[i];
     html_put(out, "<section id=\"training\"><h2>Training</h2>\n");
     html_put(out,
@@ -149,7 +149,7 @@ static void breakdown_head(html_out *out, const report_group *group, const char 
     if (group->count > 1) {
         html_put(out, "<tr><th class=\"left\" rowspan=\"2\" scope=\"col\">");
         html_put(out, what);
-        html_put(out, "</th><th rowspan=\"2\" scope=\"col\">questions</th>"
+        html_put(out, "</th><th rowspan=\"2\" scope=\"col\">queries</th>"
                       "<th rowspan=\"2\" scope=\"col\">share</th>");
         for (int i = 0; i < group->count; i++) {
             html_put(out, "<th colspan=\"2\" scope=\"colgroup\">");
@@ -162,14 +162,14 @@ static void breakdown_head(html_out *out, const report_group *group, const char 
     } else {
         html_put(out, "<tr><th class=\"left\" scope=\"col\">");
         html_put(out, what);
-        html_put(out, "</th><th scope=\"col\">questions</th><th scope=\"col\">share</th>"
+        html_put(out, "</th><th scope=\"col\">queries</th><th scope=\"col\">share</th>"
                       "<th scope=\"col\">MRR</th><th scope=\"col\">MR</th><th scope=\"col\">H@1</th>"
                       "<th scope=\"col\">H@10</th>");
     }
     html_put(out, "</tr></thead><tbody>\n");
 }
 
-enum { MOST_OPEN_ROWS = 20 };
+enum { MAX_OPEN_ROWS = 20 };
 
 static void breakdown_table(html_out *out, const report_group *group, breakdown by, const char *what) {
     const vlp_groups *groups = groups_of(group->runs[0], by);
@@ -177,10 +177,10 @@ static void breakdown_table(html_out *out, const report_group *group, breakdown 
     if (!order) return;
     for (int64_t i = 0; i < groups->count; i++) order[i] = &groups->items[i];
     if (by == BY_RELATION) qsort(order, (size_t)groups->count, sizeof *order, compare_groups);
-    bool fold = groups->count > MOST_OPEN_ROWS;
+    bool fold = groups->count > MAX_OPEN_ROWS;
     if (fold) {
         char summary[96];
-        snprintf(summary, sizeof summary, "All %s rows, those with the most questions first",
+        snprintf(summary, sizeof summary, "All %s rows, those with the most queries first",
                  cli_count(groups->count));
         report_fold_begin(out, summary);
     }
@@ -199,7 +199,7 @@ void report_breakdowns(html_out *out, const report *page) {
         const char *title, *what, *help;
     } tables[] = {
         {BY_DISTANCE, "By distance", "distance",
-         "Hops between the question's entity and its answer in train, over all relations, whichever way "
+         "Hops between the query's entity and its answer in train, over all relations, whichever way "
          "they run. The distance is known to the report only: no score has seen it."},
         {BY_MAPPING, "By mapping", "mapping",
          "Whether a head of the relation has many tails (1-N), a tail many heads (N-1), both or "
@@ -256,9 +256,9 @@ static void calibration_table(html_out *out, const report_run *run) {
 }
 
 void report_calibration(html_out *out, const report *page) {
-    chart_series series[REPORT_MOST_RUNS] = {0};
-    chart_point points[REPORT_MOST_RUNS][VLP_CALIBRATION_BINS];
-    report_run *shown[REPORT_MOST_RUNS];
+    chart_series series[REPORT_MAX_RUNS] = {0};
+    chart_point points[REPORT_MAX_RUNS][VLP_CALIBRATION_BINS];
+    report_run *shown[REPORT_MAX_RUNS];
     int used = 0;
     for (int i = 0; i < page->count; i++) {
         const report_run *run = &page->runs[i];
@@ -323,7 +323,7 @@ static void data_rows(html_out *out, const report *page) {
 /* The values of a setting over the runs. False past the last setting. */
 typedef struct setting_row {
     vlp_setting_info info;
-    char values[REPORT_MOST_RUNS][64];
+    char values[REPORT_MAX_RUNS][64];
     bool differs; /* from its default, or between runs */
 } setting_row;
 

@@ -134,7 +134,7 @@ static void tiles(html_out *out, const report_run *run) {
 }
 
 static void mark_plot(html_out *out, report_run *const *runs, int count) {
-    chart_row rows[REPORT_MOST_RUNS];
+    chart_row rows[REPORT_MAX_RUNS];
     for (int i = 0; i < count; i++) {
         const vlp_evaluation *evaluation = runs[i]->evaluation;
         rows[i] = (chart_row){
@@ -208,9 +208,9 @@ static void comparison(html_out *out, const report_group *group) {
     for (int i = 0; i < group->count; i++) comparison_row(out, group->runs[i], group->runs[0], reach);
     html_put(out, "</tbody>");
     report_table_end(out);
-    html_put(out, "<p class=\"soft small\">Paired: both runs are asked the same questions, and the "
+    html_put(out, "<p class=\"soft small\">Paired: both runs are asked the same queries, and the "
                   "interval is of the difference, over 1,000 redraws of the triples. An interval that "
-                  "holds 0 says that this many questions do not tell the two apart.</p>\n");
+                  "holds 0 says that this many queries do not tell the two apart.</p>\n");
 }
 
 static void group_title(html_out *out, const report_group *group) {
@@ -233,7 +233,7 @@ void report_summary(html_out *out, const report *page) {
         html_print(out, "<p>%s, held out as <i>%s</i>, each asked both ways: ",
                    cli_things(first->evaluation->queries / 2, "triple"), report_split_name(page->split));
         html_print(out, "%s, every one of %s a candidate, answers already known left out.</p>\n",
-                   cli_things(first->evaluation->queries, "question"),
+                   cli_things(first->evaluation->queries, "query"),
                    cli_things(vlp_dataset_entity_count(first->data), "entity"));
         if (group->count == 1)
             tiles(out, first);
@@ -300,7 +300,7 @@ void report_results(html_out *out, const report *page) {
         report_split_name(page->split));
     report_table_begin(out, "Results of each run, its parts and the baselines");
     html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">ranked by</th>"
-                  "<th scope=\"col\">questions</th><th scope=\"col\">MRR</th><th scope=\"col\">MR</th>"
+                  "<th scope=\"col\">queries</th><th scope=\"col\">MRR</th><th scope=\"col\">MR</th>"
                   "<th scope=\"col\">AMRI</th><th scope=\"col\">H@1</th><th scope=\"col\">H@3</th>"
                   "<th scope=\"col\">H@10</th></tr></thead>\n");
     for (int i = 0; i < page->count; i++) run_rows(out, &page->runs[i]);

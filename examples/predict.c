@@ -1,4 +1,4 @@
-/* Asks a run a question and shows what each answer was copied from.
+/* Asks a run a query and shows what each answer was copied from.
  *
  *   cc predict.c $(pkg-config --cflags --libs vlp) -o predict
  *   ./predict RUN HEAD RELATION */
@@ -20,10 +20,10 @@ static void print_reference(const vlp_dataset *data, const vlp_answers *answers,
 
 static int ask(vlp_run *run, const char *head, const char *relation) {
     const vlp_dataset *data = vlp_run_dataset(run);
-    vlp_triple question = {-1, -1, -1}; /* -1 is what is asked for */
-    if (vlp_dataset_find_entity(&question.head, data, head)) return 1;
-    if (vlp_dataset_find_relation(&question.relation, data, relation)) return 1;
-    vlp_query query = vlp_query_of(data, question);
+    vlp_triple query = {-1, -1, -1}; /* -1 is what is asked for */
+    if (vlp_dataset_find_entity(&query.head, data, head)) return 1;
+    if (vlp_dataset_find_relation(&query.relation, data, relation)) return 1;
+    vlp_query query = vlp_query_of(data, query);
 
     vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
     options.count = 3;

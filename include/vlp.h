@@ -480,12 +480,12 @@ VLP_API vlp_status vlp_run_export(const vlp_run *run, const char *folder);
 
 /* ---- 9. Predicting --------------------------------------------------------------------------- */
 
-/* A run answers questions (vlp_run_predict), scores triples (vlp_run_score) and looks for missing ones
+/* A run answers queries (vlp_run_predict), scores triples (vlp_run_score) and looks for missing ones
  * (vlp_run_mine). Below these stands what they lean on: explanations of given answers, calibration,
- * references from a graph that has grown since training, and files of questions.
+ * references from a graph that has grown since training, and files of queries.
  *
  * An answer's score is f = f_c + lambda f_g; lambda was chosen on valid. f_c is copied from references,
- * the known triples nearest to the question; f_g is what the embeddings memorize. */
+ * the known triples nearest to the query; f_g is what the embeddings memorize. */
 
 /* What a run is. */
 typedef struct vlp_run_info {
@@ -498,12 +498,12 @@ typedef struct vlp_run_info {
     bool copies;          /* scores depend on references: a head, and valid chose to listen to it */
     bool horizontal_only; /* f = f_g: valid liked it best, or there is no head */
     double lambda;        /* else f = f_c + lambda f_g */
-    int32_t references;   /* at most so many a question */
+    int32_t references;   /* at most so many a query */
     const char *graph;    /* where references come from: the folder, NULL for the run's own train */
 } vlp_run_info;
 VLP_API void vlp_run_describe(vlp_run_info *out, const vlp_run *run);
 
-/* A reference of a question: a known triple, as it stands in the graph, `distance` hops away. */
+/* A reference of a query: a known triple, as it stands in the graph, `distance` hops away. */
 typedef struct vlp_answer_reference {
     vlp_triple triple;
     int32_t distance;
@@ -519,8 +519,8 @@ typedef struct vlp_prediction {
                                     them less f without this one; NULL unless asked for */
 } vlp_prediction;
 
-/* The answers of one question, best first; equal scores in the order of entities. All of them share the
- * question's references, nearest first. */
+/* The answers of one query, best first; equal scores in the order of entities. All of them share the
+ * query's references, nearest first. */
 typedef struct vlp_answers {
     vlp_query query;
     const vlp_prediction *predictions;
@@ -541,10 +541,10 @@ typedef struct vlp_predict_options {
 #define VLP_PREDICT_OPTIONS_INIT                                                                        \
     { 1, 10, false, false, 0, NULL }
 
-/* The answers of many questions at once; a relation r + relation_count asks for heads. `left_out` of a
- * query (-1: none) is the index of a triple that is taken out of the graph for this question, among
+/* The answers of many queries at once; a relation r + relation_count asks for heads. `left_out` of a
+ * query (-1: none) is the index of a triple that is taken out of the graph for this query, among
  * vlp_run_graph_triples. Memory is that of the answers: ask in batches of some hundreds where there are
- * many questions; a batch costs one product over all entities for each of f_c and f_g. */
+ * many queries; a batch costs one product over all entities for each of f_c and f_g. */
 typedef struct vlp_predictions vlp_predictions;
 VLP_API vlp_status vlp_run_predict(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
                                    int64_t count, const vlp_predict_options *options);
@@ -622,13 +622,13 @@ VLP_API vlp_status vlp_run_calibrate(vlp_calibration *out, vlp_run *run,
 
 /* The likeliest triples that are not known. Not all |E|^2 |R| are scored: a relation is asked about the
  * entities that stand in its place in the graph, both ways; the best `per_query` unknown answers of each
- * question, among all entities, are candidates; and these are scored as vlp_run_score does. What no
- * question ranks so high, and entities never seen in that place, are left out; so are (e, r, e), unless
+ * query, among all entities, are candidates; and these are scored as vlp_run_score does. What no
+ * query ranks so high, and entities never seen in that place, are left out; so are (e, r, e), unless
  * the graph has such triples of r. */
 typedef struct vlp_mine_options {
     int32_t version;
     int32_t count;     /* triples wanted */
-    int32_t per_query; /* candidates a question, 1 to 1000 */
+    int32_t per_query; /* candidates a query, 1 to 1000 */
     int32_t relation;  /* only this one; -1: all */
     double prior;      /* as for scores; probabilities only, the order stays */
     const char *state; /* a file that holds how far it is, written now and then and at the end: remove it
@@ -675,14 +675,14 @@ VLP_API vlp_status vlp_run_use_graph(vlp_graph_report *out, vlp_run *run, const 
 /* The triples that references come from, in the run's numbers. */
 VLP_API const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *count);
 
-/* ---- Files of questions and of triples ---- */
+/* ---- Files of queries and of triples ---- */
 
 /* Reads "head<TAB>relation<TAB>tail" line by line (plain or .gz; "-": standard input) in bounded memory.
- * Names are those of the data set; an entity may also be given by a label that it alone has. A question
+ * Names are those of the data set; an entity may also be given by a label that it alone has. A query
  * has "?" for head or tail, which reads as -1. */
 typedef struct vlp_triple_reader vlp_triple_reader;
 VLP_API vlp_status vlp_triple_reader_open(vlp_triple_reader **out, const vlp_dataset *dataset,
-                                          const char *path, bool questions);
+                                          const char *path, bool queries);
 /* The next triple, *more false at the end. A bad line is an error that names file, line and cause
  * (unknown names with the nearest known ones); the call after it goes on with the next line. */
 VLP_API vlp_status vlp_triple_reader_next(vlp_triple *out, bool *more, vlp_triple_reader *reader);
@@ -690,7 +690,7 @@ VLP_API int64_t vlp_triple_reader_line(const vlp_triple_reader *reader); /* of t
 VLP_API void vlp_triple_reader_free(vlp_triple_reader *reader);
 
 /* The query that a triple with one -1 asks; left_out is -1. */
-VLP_API vlp_query vlp_query_of(const vlp_dataset *dataset, vlp_triple question);
+VLP_API vlp_query vlp_query_of(const vlp_dataset *dataset, vlp_triple query);
 
 #ifdef __cplusplus
 }

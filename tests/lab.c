@@ -97,11 +97,11 @@ void *lab_put_bytes(lab *bench, const void *bytes, size_t size) {
 }
 
 float *lab_put(lab *bench, const double *values, int64_t count) {
-    float *rounded = malloc(((size_t)count + 1) * sizeof *rounded);
-    assert_non_null(rounded);
-    for (int64_t i = 0; i < count; i++) rounded[i] = (float)values[i];
-    float *memory = lab_put_bytes(bench, rounded, (size_t)count * sizeof *rounded);
-    free(rounded);
+    float *bf16 = malloc(((size_t)count + 1) * sizeof *bf16);
+    assert_non_null(bf16);
+    for (int64_t i = 0; i < count; i++) bf16[i] = (float)values[i];
+    float *memory = lab_put_bytes(bench, bf16, (size_t)count * sizeof *bf16);
+    free(bf16);
     return memory;
 }
 
@@ -131,16 +131,16 @@ double *lab_get(lab *bench, const float *values, int64_t count) {
     return wide;
 }
 
-/* ---- Rounded copies ------------------------------------------------------------------------------ */
+/* ---- bf16 copies ------------------------------------------------------------------------------ */
 
-double lab_rounded(double x) {
+double lab_bf16(double x) {
     int exponent;
-    double mantissa = frexp(x, &exponent); /* 8 bits of it are kept; nearbyint rounds to even */
+    double mantissa = frexp(x, &exponent); /* 8 bits of it are kept; nearbyint uses_bf16 to even */
     return ldexp(nearbyint(ldexp(mantissa, 8)), exponent - 8);
 }
 
-vlp_bf16 *lab_rounded_places(lab *bench, const vlp_rounding *rounding, int64_t rows) {
-    size_t size = (size_t)rows * (size_t)vlp_rounding_stride(rounding) * sizeof(vlp_bf16);
+vlp_bf16 *lab_bf16_places(lab *bench, const vlp_bf16_layout *layout, int64_t rows) {
+    size_t size = (size_t)rows * (size_t)vlp_bf16_layout_stride(layout) * sizeof(vlp_bf16);
     void *bytes = malloc(size + 1);
     assert_non_null(bytes);
     memset(bytes, 0x41, size);
@@ -149,19 +149,19 @@ vlp_bf16 *lab_rounded_places(lab *bench, const vlp_rounding *rounding, int64_t r
     return places;
 }
 
-double *lab_get_rounded(lab *bench, const vlp_bf16 *values, const vlp_rounding *rounding, int64_t rows) {
-    int64_t stride = vlp_rounding_stride(rounding), width = (int64_t)rounding->parts * rounding->width;
+double *lab_get_bf16(lab *bench, const vlp_bf16 *values, const vlp_bf16_layout *layout, int64_t rows) {
+    int64_t stride = vlp_bf16_layout_stride(layout), width = (int64_t)layout->parts * layout->width;
     double *out = lab_zeros(bench, rows * width);
     vlp_bf16 *all = malloc((size_t)(rows * stride) * sizeof *all + 1);
     assert_non_null(all);
     lab_get_bytes(bench, all, values, (size_t)(rows * stride) * sizeof *all);
     for (int64_t i = 0; i < rows * stride; i++) {
-        int64_t part = i % stride / rounding->padded, at = i % stride % rounding->padded;
+        int64_t part = i % stride / layout->padded, at = i % stride % layout->padded;
         uint32_t bits = (uint32_t)all[i] << 16;
         float value;
         memcpy(&value, &bits, sizeof value);
-        if (at < rounding->width)
-            out[i / stride * width + part * rounding->width + at] = (double)value;
+        if (at < layout->width)
+            out[i / stride * width + part * layout->width + at] = (double)value;
         else
             assert_int_equal(all[i], 0);
     }
@@ -192,7 +192,7 @@ void lab_expect_gradient(const char *what, const double *expected, const double 
     lab_expect(what, expected, got, count, 5e-4, 0.02);
 }
 
-void lab_expect_rounded(const char *what, const double *expected, const double *got, int64_t count) {
+void lab_expect_bf16(const char *what, const double *expected, const double *got, int64_t count) {
     lab_expect(what, expected, got, count, 0x1p-8, 1e-3);
 }
 

@@ -47,12 +47,12 @@ double *lab_get(lab *bench, const float *values, int64_t count);
 double lab_get_double(lab *bench, const double *value);
 void lab_get_bytes(lab *bench, void *to, const void *from, size_t size);
 
-/* ---- Rounded copies ---- */
-double lab_rounded(double x); /* the nearest number in bf16, of two the even one */
-/* Places for rows of a rounded copy, with something in them. */
-vlp_bf16 *lab_rounded_places(lab *bench, const vlp_rounding *rounding, int64_t rows);
-/* The rows (rows, parts * width) of a rounded copy; what is between their parts has to be zeros. */
-double *lab_get_rounded(lab *bench, const vlp_bf16 *values, const vlp_rounding *rounding, int64_t rows);
+/* ---- bf16 copies ---- */
+double lab_bf16(double x); /* the nearest number in bf16, of two the even one */
+/* Places for rows of a bf16 copy, with something in them. */
+vlp_bf16 *lab_bf16_places(lab *bench, const vlp_bf16_layout *layout, int64_t rows);
+/* The rows (rows, parts * width) of a bf16 copy; what is between their parts has to be zeros. */
+double *lab_get_bf16(lab *bench, const vlp_bf16 *values, const vlp_bf16_layout *layout, int64_t rows);
 
 /* ---- Judging ---- */
 /* |got - expected| <= tolerance (|expected| + floor); infinities have to be the same. */
@@ -61,8 +61,8 @@ void lab_expect(const char *what, const double *expected, const double *got, int
 /* What fp32 sums of a few dozen numbers of about 1 can be held to. */
 void lab_expect_near(const char *what, const double *expected, const double *got, int64_t count);
 void lab_expect_gradient(const char *what, const double *expected, const double *got, int64_t count);
-/* What numbers that were rounded once, to bf16, can be held to. */
-void lab_expect_rounded(const char *what, const double *expected, const double *got, int64_t count);
+/* What numbers that were bf16 once, to bf16, can be held to. */
+void lab_expect_bf16(const char *what, const double *expected, const double *got, int64_t count);
 /* The length of the difference is at most `tolerance` of that of what is expected. */
 void lab_expect_close(const char *what, const double *expected, const double *got, int64_t count,
                       double tolerance);

@@ -67,7 +67,7 @@ enum oracle_mistake {
     ORACLE_LOOP_ONE_SLOT = 1 << 4,
     ORACLE_PARALLEL_CARRY_ONCE = 1 << 5, /* of parallel slots one carries */
     ORACLE_PATH_COUNTS = 1 << 6,         /* mass is not divided */
-    ORACLE_ROUND_LATE = 1 << 7,          /* parallel slots' shares are added before rounding */
+    ORACLE_ROUND_LATE = 1 << 7,          /* parallel slots' shares are added before layout */
     ORACLE_FLOATING_MASS = 1 << 8,       /* mass in fp32 */
     ORACLE_NO_MASS = 1 << 9,
     ORACLE_TIES_BY_HEAD = 1 << 10,     /* equal mass: by the head's id, not by the edge */

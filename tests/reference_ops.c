@@ -185,7 +185,7 @@ double reference_softmax_loss(const double *logits, int32_t answer, const double
     return most + log(total) - gold;
 }
 
-double reference_cubes(const double *x, int32_t width, bool moduli) {
+double reference_n3(const double *x, int32_t width, bool moduli) {
     double sum = 0;
     for (int32_t j = 0; j < (moduli ? width / 2 : width); j++)
         sum += pow(moduli ? cabs(number(x, width, j)) : fabs(x[j]), 3);
@@ -205,28 +205,28 @@ static void add_layer(double *out, const double *w, const double *b, const doubl
 }
 
 /* Reference by reference, as the paper writes it; nothing is taken out of the mean. */
-void reference_head_output(const reference_head *head, double *output, int32_t entity, int32_t relation,
-                           const int32_t *reference_heads, const int32_t *reference_answers,
-                           int32_t count) {
+void reference_aggregator_output(const reference_head *head, double *output, int32_t entity,
+                                 int32_t relation, const int32_t *reference_heads,
+                                 const int32_t *reference_answers, int32_t count) {
     int32_t d = head->form->entity_width, width = head->form->query_width;
     const double *entities = head->tables[VLP_TABLE_ENTITIES], *const *tables = head->tables;
     const double *r = tables[VLP_TABLE_RELATIONS] + relation * head->form->relation_width;
     const double *h = entities + entity * d;
-    double *joined = calloc((size_t)(3 * d + 3 * width), sizeof *joined);
-    double *k = joined + d + width, *s = k + width, *difference = s + width;
-    if (!joined) abort();
+    double *concat = calloc((size_t)(3 * d + 3 * width), sizeof *concat);
+    double *k = concat + d + width, *s = k + width, *difference = s + width;
+    if (!concat) abort();
     for (int32_t n = 0; n < count; n++) {
         for (int32_t j = 0; j < d; j++) difference[j] = h[j] - entities[reference_heads[n] * d + j];
         reference_answer(head->form, k, entities + reference_answers[n] * d, r);
         reference_query(head->form, s, difference, r, true);
-        add_layer(joined, tables[VLP_TABLE_NODE], tables[VLP_TABLE_NODE_BIAS], k, 1.0 / count, d, width);
-        add_layer(joined, tables[VLP_TABLE_EDGE], tables[VLP_TABLE_EDGE_BIAS], s, 1.0 / count, d, width);
+        add_layer(concat, tables[VLP_TABLE_NODE], tables[VLP_TABLE_NODE_BIAS], k, 1.0 / count, d, width);
+        add_layer(concat, tables[VLP_TABLE_EDGE], tables[VLP_TABLE_EDGE_BIAS], s, 1.0 / count, d, width);
     }
-    reference_query(head->form, joined + d, h, r, false);
+    reference_query(head->form, concat + d, h, r, false);
     for (int32_t j = 0; j < d; j++) output[j] = 0;
-    add_layer(output, tables[VLP_TABLE_OUTPUT], tables[VLP_TABLE_OUTPUT_BIAS], joined, 1, d, d + width);
+    add_layer(output, tables[VLP_TABLE_OUTPUT], tables[VLP_TABLE_OUTPUT_BIAS], concat, 1, d, d + width);
     for (int32_t j = 0; j < d; j++) output[j] = tanh(output[j]);
-    free(joined);
+    free(concat);
 }
 
 double reference_cosine(const double *left, const double *right, int32_t width) {

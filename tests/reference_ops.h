@@ -25,7 +25,7 @@ double reference_negative_loss(const double *scores, const double *p1, int32_t w
 double reference_softmax_loss(const double *logits, int32_t answer, const double *scale,
                               const double *offset, double temperature, int64_t columns);
 /* Sum of |x|^3, of complex numbers where `moduli`. */
-double reference_cubes(const double *x, int32_t width, bool moduli);
+double reference_n3(const double *x, int32_t width, bool moduli);
 
 /* ---- The vertical score ---- */
 typedef struct reference_head {
@@ -34,9 +34,9 @@ typedef struct reference_head {
 } reference_head;
 
 /* t' (entity_width), before it is normal, of one query with `count` references. */
-void reference_head_output(const reference_head *head, double *output, int32_t entity, int32_t relation,
-                           const int32_t *reference_heads, const int32_t *reference_answers,
-                           int32_t count);
+void reference_aggregator_output(const reference_head *head, double *output, int32_t entity,
+                                 int32_t relation, const int32_t *reference_heads,
+                                 const int32_t *reference_answers, int32_t count);
 double reference_cosine(const double *left, const double *right, int32_t width);
 
 /* ---- The optimizer ---- */

@@ -8,7 +8,7 @@
 #include "model/gsf.h"
 #include "reference_ops.h"
 
-enum { SEED = 20, ROUNDS = 12, MOST_WIDTH = 96 };
+enum { SEED = 20, ROUNDS = 12, MAX_WIDTH = 96 };
 
 static const int32_t thread_counts[] = {1, 2, 3};
 
@@ -58,7 +58,7 @@ typedef struct one_query {
 
 static double query_product(const void *context) {
     const one_query *one = context;
-    double q[MOST_WIDTH], sum = 0;
+    double q[MAX_WIDTH], sum = 0;
     if (one->answer)
         reference_answer(one->form, q, one->h, one->r);
     else
@@ -168,7 +168,7 @@ typedef struct one_triple {
 
 static double triple_product(const void *context) {
     const one_triple *one = context;
-    double q[MOST_WIDTH], sum = 0;
+    double q[MAX_WIDTH], sum = 0;
     reference_query(one->form, q, one->h, one->r, true);
     for (int32_t j = 0; j < one->form->query_width; j++) sum += q[j] * one->t[j];
     return sum;
@@ -251,7 +251,7 @@ static void make_pairs(lab *bench, pair_batch *batch, const vlp_model_options *m
 
 static double *expected_scores(lab *bench, const pair_batch *batch) {
     const vlp_form *form = &batch->form;
-    double *scores = lab_zeros(bench, batch->batch * batch->width), k[MOST_WIDTH];
+    double *scores = lab_zeros(bench, batch->batch * batch->width), k[MAX_WIDTH];
     for (int32_t i = 0; i < batch->batch * batch->width; i++) {
         int32_t b = i / batch->width;
         scores[i] = -INFINITY;
@@ -288,7 +288,7 @@ typedef struct one_pair {
 
 static double pair_score(const void *context) {
     const one_pair *one = context;
-    double k[MOST_WIDTH];
+    double k[MAX_WIDTH];
     reference_answer(one->form, k, one->t, one->r);
     return reference_similarity(one->form, one->q, k);
 }

@@ -70,8 +70,8 @@ static void installed(void **state) {
           "-o \"$FOLDER/$name\" || exit\n"
           "done\n"
           "\"$FOLDER/train\" \"$FOLDER/people\" \"$FOLDER/run\" || exit\n"
-          "question=$(head -n 1 \"$FOLDER/people/test.txt\" | cut -f 1,2 | tr '\\t' ' ')\n"
-          "\"$FOLDER/predict\" \"$FOLDER/run\" $question || exit\n"
+          "query=$(head -n 1 \"$FOLDER/people/test.txt\" | cut -f 1,2 | tr '\\t' ' ')\n"
+          "\"$FOLDER/predict\" \"$FOLDER/run\" $query || exit\n"
           "! \"$FOLDER/predict\" \"$FOLDER/run\" nobody mother && "
           "! \"$FOLDER/predict\" \"$FOLDER/nowhere\" a b");
     char *log = support_read(folder, "log");

@@ -39,7 +39,7 @@ static bool has_loops(const tiny_run *tiny, int32_t relation) {
     return false;
 }
 
-/* Every unknown triple that some question could propose, with its score, best first. */
+/* Every unknown triple that some query could propose, with its score, best first. */
 static int64_t search_all(found **out, const tiny_run *tiny, int32_t only) {
     vlp_filter *known = NULL;
     must(vlp_filter_new(&known, tiny->dataset, 7));
@@ -79,7 +79,7 @@ static void check_mining(const tiny_run *tiny, const vlp_mining *mining, const f
     }
 }
 
-/* With as many candidates a question as there are entities, nothing that could be proposed is missed. */
+/* With as many candidates a query as there are entities, nothing that could be proposed is missed. */
 static void finds_the_best(void **state) {
     (void)state;
     tiny_run tiny;
@@ -106,8 +106,8 @@ static void finds_the_best(void **state) {
     tiny_run_free(&tiny);
 }
 
-/* With one candidate a question: each is the best unknown answer of some question. */
-static void one_a_question(void **state) {
+/* With one candidate a query: each is the best unknown answer of some query. */
+static void one_per_query(void **state) {
     (void)state;
     tiny_run tiny;
     tiny_run_make(&tiny, NULL, 71);
@@ -261,7 +261,7 @@ static void write_grown(const tiny_run *tiny, const char *folder) {
     support_write_text(folder, "valid.txt", "e1\tr0\te20\ne2\tr0\tnobody\n");
 }
 
-/* The references of a question in another data set, in the run's numbers. */
+/* The references of a query in another data set, in the run's numbers. */
 static int32_t references_there(const tiny_run *tiny, const vlp_dataset *other, vlp_query query,
                                 vlp_triple *edges) {
     int32_t relations = vlp_dataset_relation_count(other), entity, relation;
@@ -415,7 +415,7 @@ static void same_graph(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(finds_the_best),
-                                       cmocka_unit_test(one_a_question),
+                                       cmocka_unit_test(one_per_query),
                                        cmocka_unit_test(interrupted_and_resumed),
                                        cmocka_unit_test(interrupted_within_a_relation),
                                        cmocka_unit_test(wrong_options),

@@ -10,7 +10,7 @@
 #include "lab.h"
 #include "reference_ops.h"
 
-enum { SEED = 70, MOST_HALF = 500, GAP = 19 };
+enum { SEED = 70, MAX_HALF = 500, GAP = 19 };
 
 static const int32_t halves[] = {1, 3, 7, 8, 9, 15, 16, 17, 24, 33, 100, 200, 201, 500};
 enum { HALVES = sizeof halves / sizeof *halves };
@@ -86,8 +86,8 @@ static void test_roots(void **state) {
 /* A row and the others, each followed by numbers that nobody may look at, and their gradients. */
 typedef struct rows {
     int32_t half, count;
-    float one[2 * MOST_HALF + GAP], others[CPU_MODULUS_ROWS][2 * MOST_HALF + GAP];
-    float one_grad[2 * MOST_HALF + GAP], others_grad[CPU_MODULUS_ROWS][2 * MOST_HALF + GAP];
+    float one[2 * MAX_HALF + GAP], others[CPU_MODULUS_ROWS][2 * MAX_HALF + GAP];
+    float one_grad[2 * MAX_HALF + GAP], others_grad[CPU_MODULUS_ROWS][2 * MAX_HALF + GAP];
     float weights[CPU_MODULUS_ROWS];
     const float *at[CPU_MODULUS_ROWS];
     float *grad_at[CPU_MODULUS_ROWS];
@@ -130,13 +130,13 @@ static double expected_sum(const rows *made, int32_t i) {
     return sum;
 }
 
-/* The same number but for roundings, or as little a number. */
+/* The same number but for layouts, or as little a number. */
 static void expect_sum(const cpu_modulus *version, const rows *made, int32_t i, float got) {
-    double expected = expected_sum(made, i), roundings = 4 + made->half / 4;
+    double expected = expected_sum(made, i), layouts = 4 + made->half / 4;
     bool right = isnan(expected) ? isnan(got)
                  : expected > (double)FLT_MAX
                      ? isinf(got) && got > 0
-                     : fabs((double)got - expected) <= roundings * 0x1p-24 * expected;
+                     : fabs((double)got - expected) <= layouts * 0x1p-24 * expected;
     if (!right)
         fail_msg("%s: %d moduli: expected %.9g, got %.9g", version->name, made->half, expected,
                  (double)got);
@@ -254,7 +254,7 @@ static void expect_gradients(lab *bench, const cpu_modulus *version, rows *made)
     static rows again;
     again = *made;
     for (int32_t i = 0; i < CPU_MODULUS_ROWS; i++) {
-        int32_t same = (int32_t)((made->grad_at[i] - made->others_grad[0]) / (2 * MOST_HALF + GAP));
+        int32_t same = (int32_t)((made->grad_at[i] - made->others_grad[0]) / (2 * MAX_HALF + GAP));
         others_grad[i] = same < i ? others_grad[same] : doubles(bench, made->grad_at[i], width);
         if (i < made->count) add_expected(one_grad, others_grad[i], made, i);
         again.grad_at[i] = again.others_grad[same];

@@ -10,10 +10,10 @@
 
 enum { SEED = 30, ROUNDS = 40 };
 
-typedef void (*check)(lab *bench, int32_t rows, int32_t width);
+typedef void (*operation_check)(lab *bench, int32_t rows, int32_t width);
 
 /* Rows of 1 to 9 numbers, single rows, single columns, and one large array. */
-static void for_shapes(check one, uint64_t stream) {
+static void for_shapes(operation_check one, uint64_t stream) {
     for (int32_t threads = 1; threads <= 3; threads++) {
         lab bench;
         lab_open(&bench, threads, SEED);
@@ -245,29 +245,29 @@ static void test_add(void **state) {
 
 /* ---- N3 ------------------------------------------------------------------------------------------ */
 
-typedef struct one_cube {
+typedef struct one_n3 {
     const double *x;
     int32_t width;
     bool moduli;
-} one_cube;
+} one_n3;
 
-static double cube_sum(const void *context) {
-    const one_cube *one = context;
-    return reference_cubes(one->x, one->width, one->moduli);
+static double n3_sum(const void *context) {
+    const one_n3 *one = context;
+    return reference_n3(one->x, one->width, one->moduli);
 }
 
 /* The gradient of one row, added as often as it is meant. */
-static void expect_cubes(double *grad, const double *x, double weight, int32_t columns, bool moduli) {
+static void expect_n3(double *grad, const double *x, double weight, int32_t columns, bool moduli) {
     int32_t half = columns / 2;
     for (int32_t j = 0; j < columns; j++) {
         /* One number at a time: a complex one is two parts, a whole row would drown it. */
         double parts[2] = {x[moduli ? j % half : j], moduli ? x[j % half + half] : 0};
-        one_cube number = {parts, moduli ? 2 : 1, moduli};
-        grad[j] += weight * lab_slope(parts + (moduli && j >= half), cube_sum, &number);
+        one_n3 number = {parts, moduli ? 2 : 1, moduli};
+        grad[j] += weight * lab_slope(parts + (moduli && j >= half), n3_sum, &number);
     }
 }
 
-static void check_cubes(lab *bench, int32_t count, int32_t width) {
+static void check_n3(lab *bench, int32_t count, int32_t width) {
     for (int kind = 0; kind < 4; kind++) {
         bool moduli = kind & 1, marked = kind & 2;
         int32_t rows = lab_between(bench, 1, 12), columns = moduli ? 2 * width : width;
@@ -278,16 +278,16 @@ static void check_cubes(lab *bench, int32_t count, int32_t width) {
         float *grad_on = lab_put(bench, grad, size);
         double *loss_on = lab_put_bytes(bench, &loss, sizeof loss);
         uint8_t *touched_on = lab_put_bytes(bench, touched, sizeof touched);
-        assert_int_equal(bench->backend->cube_loss(bench->compute, loss_on, grad_on,
-                                                   marked ? touched_on : NULL, lab_put(bench, x, size),
-                                                   lab_put_ids(bench, ids, count), count, rows, columns,
-                                                   (float)weight, moduli),
+        assert_int_equal(bench->backend->n3_loss(bench->compute, loss_on, grad_on,
+                                                 marked ? touched_on : NULL, lab_put(bench, x, size),
+                                                 lab_put_ids(bench, ids, count), count, rows, columns,
+                                                 (float)weight, moduli),
                          VLP_OK);
         for (int32_t i = 0; i < count; i++) {
-            one_cube row = {x + ids[i] * columns, columns, moduli};
+            one_n3 row = {x + ids[i] * columns, columns, moduli};
             if (marked) touch(grad, touched, ids[i], columns);
-            expected += weight * cube_sum(&row);
-            expect_cubes(grad + ids[i] * columns, row.x, weight, columns, moduli);
+            expected += weight * n3_sum(&row);
+            expect_n3(grad + ids[i] * columns, row.x, weight, columns, moduli);
         }
         loss = lab_get_double(bench, loss_on);
         lab_expect("N3", &expected, &loss, 1, 1e-5, 1);
@@ -297,9 +297,9 @@ static void check_cubes(lab *bench, int32_t count, int32_t width) {
     }
 }
 
-static void test_cubes(void **state) {
+static void test_n3(void **state) {
     (void)state;
-    for_shapes(check_cubes, 9);
+    for_shapes(check_n3, 9);
 }
 
 /* ---- Sums of squares ----------------------------------------------------------------------------- */
@@ -395,19 +395,18 @@ static void expect_copies(lab *bench, const trained *table, const vlp_updated *u
     int32_t size = table->rows * table->width;
     double *x = lab_get(bench, table->x_on, size), *expected = lab_zeros(bench, size);
     double *norms = lab_get(bench, updated->inverse_norms, table->rows);
-    double *copy = updated->rounded
-                       ? lab_get_rounded(bench, updated->rounded, &updated->rounding, table->rows)
-                       : NULL;
+    double *copy =
+        updated->bf16 ? lab_get_bf16(bench, updated->bf16, &updated->layout, table->rows) : NULL;
     for (int32_t i = 0; i < table->rows; i++) {
         double norm = norm_of(x + i * table->width, table->width);
         double inverse = norm > 1e-12 ? 1 / norm : 0;
         if (updated->lazy && !table->touched[i]) continue;
         lab_expect("norm", &inverse, &norms[i], 1, 1e-4, 1e-3);
         for (int32_t j = 0; j < table->width; j++)
-            expected[i * table->width + j] = lab_rounded(x[i * table->width + j]);
+            expected[i * table->width + j] = lab_bf16(x[i * table->width + j]);
         if (copy)
-            lab_expect("rounded copy", expected + i * table->width, copy + i * table->width,
-                       table->width, 0, 0);
+            lab_expect("bf16 copy", expected + i * table->width, copy + i * table->width, table->width,
+                       0, 0);
     }
 }
 
@@ -452,15 +451,16 @@ static vlp_updated run_update(lab *bench, const trained *table, const vlp_update
          .touched = marked ? table->touched_on : NULL,
          .lazy = lazy,
          .inverse_norms = lab_put(bench, lab_zeros(bench, table->rows), table->rows),
-         .rounding = parts ? vlp_rounding_of(2, table->width / 2) : vlp_rounding_of(1, table->width)},
+         .layout =
+             parts ? vlp_bf16_layout_of(2, table->width / 2) : vlp_bf16_layout_of(1, table->width)},
         {.table = 4, .group = group, .width = 1, .rows = 1, .value = lab_put(bench, &one, 1)}};
     updated[1].grad = lab_put(bench, &zero, 1);
     updated[1].first = lab_put(bench, &zero, 1);
     updated[1].second = lab_put(bench, &zero, 1);
-    if (bench->backend->rounds) {
-        updated[0].rounded = lab_rounded_places(bench, &updated[0].rounding, table->rows);
-        bench->backend->round_rows(bench->compute, updated[0].rounded, &updated[0].rounding, table->x_on,
-                                   table->width, table->rows);
+    if (bench->backend->uses_bf16) {
+        updated[0].bf16 = lab_bf16_places(bench, &updated[0].layout, table->rows);
+        bench->backend->convert_rows(bench->compute, updated[0].bf16, &updated[0].layout, table->x_on,
+                                     table->width, table->rows);
     }
     bench->backend->update(bench->compute, update, updated, 2);
     lab_expect("the other table", &one, lab_get(bench, updated[1].value, 1), 1, 0, 0);
@@ -492,7 +492,7 @@ static void expect_fault(lab *bench, trained *table, int kind, bool lazy, bool m
 static void train_table(lab *bench, trained *table, int kind, bool lazy, bool marked) {
     int32_t size = table->rows * table->width;
     for (int step = 1; step <= 5; step++) {
-        vlp_step_group group = step % 2 ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
+        vlp_step_group group = step % 2 ? VLP_GROUP_AGGREGATOR : VLP_GROUP_EMBEDDINGS;
         vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, NULL};
         vlp_step_report report = {.scales = {0.5f, 0.75f}};
         double scale = step % 3 ? (double)report.scales[group] : 1;
@@ -536,56 +536,55 @@ static void test_update(void **state) {
     for_shapes(check_update, 11);
 }
 
-/* ---- The judgement of a step ---------------------------------------------------------------------- */
+/* ---- The check of a step ---------------------------------------------------------------------- */
 
-static vlp_step_report judged(lab *bench, vlp_step_report report, vlp_judgement judgement,
-                              int64_t step) {
+static vlp_step_report checked(lab *bench, vlp_step_report report, vlp_step_check check, int64_t step) {
     vlp_step_report *on = lab_put_bytes(bench, &report, sizeof report);
     vlp_step_values values = {.step = step};
     assert_false(bench->backend->step_begin(bench->compute, NULL, &values));
-    bench->backend->judge(bench->compute, on, &judgement);
+    bench->backend->check_step(bench->compute, on, &check);
     lab_get_bytes(bench, &report, on, sizeof report);
     lab_clear(bench);
     return report;
 }
 
-static void test_judge(void **state) {
+static void test_check_step(void **state) {
     (void)state;
     lab bench;
     lab_open(&bench, 1, SEED);
-    vlp_judgement embeddings = {VLP_GROUP_EMBEDDINGS, 3, 5}, head = {VLP_GROUP_HEAD, 0xfc, 5};
+    vlp_step_check embeddings = {VLP_GROUP_EMBEDDINGS, 3, 5}, head = {VLP_GROUP_AGGREGATOR, 0xfc, 5};
     vlp_step_report good = {.losses = {1, 2}, .squares = {9, 16, 50, 50, 0, 0, 0, 0}, .scales = {7, 7}};
-    vlp_step_report report = judged(&bench, good, embeddings, 7);
+    vlp_step_report report = checked(&bench, good, embeddings, 7);
     assert_int_equal(report.fault, VLP_FAULT_NONE);
     assert_true(report.scales[0] == 1 && report.scales[1] == 7);
-    report = judged(&bench, good, head, 7);
+    report = checked(&bench, good, head, 7);
     assert_int_equal(report.fault, VLP_FAULT_NONE);
     assert_true(report.scales[0] == 7 && report.scales[1] == 0.5f);
     head.clip = 0;
-    assert_true(judged(&bench, good, head, 7).scales[1] == 1);
-    for (int table = 0; table < VLP_MOST_TABLES; table++) {
+    assert_true(checked(&bench, good, head, 7).scales[1] == 1);
+    for (int table = 0; table < VLP_MAX_TABLES; table++) {
         vlp_step_report bad = good;
         bad.squares[table] = table % 2 ? NAN : INFINITY;
-        bad.squares[VLP_MOST_TABLES - 1] = NAN;
-        vlp_judgement mine = table < 2 ? embeddings : head, other = table < 2 ? head : embeddings;
-        report = judged(&bench, bad, mine, 7 + table);
+        bad.squares[VLP_MAX_TABLES - 1] = NAN;
+        vlp_step_check mine = table < 2 ? embeddings : head, other = table < 2 ? head : embeddings;
+        report = checked(&bench, bad, mine, 7 + table);
         assert_int_equal(report.fault, VLP_FAULT_TABLE + table);
         assert_int_equal(report.fault_step, 7 + table);
         /* The first fault stays. */
         report.losses[other.group] = NAN;
-        report = judged(&bench, report, other, 20);
+        report = checked(&bench, report, other, 20);
         assert_int_equal(report.fault, VLP_FAULT_TABLE + table);
         assert_int_equal(report.fault_step, 7 + table);
         /* Tables that are not updated are nobody's business. */
         mine.tables &= 0x7fu & ~(1u << table);
-        assert_int_equal(judged(&bench, bad, mine, 7).fault, VLP_FAULT_NONE);
+        assert_int_equal(checked(&bench, bad, mine, 7).fault, VLP_FAULT_NONE);
     }
     /* Nor is the loss of the other group, which may not be there yet. */
-    good.losses[VLP_GROUP_HEAD] = NAN;
-    assert_int_equal(judged(&bench, good, head, 7).fault, VLP_FAULT_LOSS + VLP_GROUP_HEAD);
-    assert_int_equal(judged(&bench, good, embeddings, 7).fault, VLP_FAULT_NONE);
+    good.losses[VLP_GROUP_AGGREGATOR] = NAN;
+    assert_int_equal(checked(&bench, good, head, 7).fault, VLP_FAULT_LOSS + VLP_GROUP_AGGREGATOR);
+    assert_int_equal(checked(&bench, good, embeddings, 7).fault, VLP_FAULT_NONE);
     good.losses[VLP_GROUP_EMBEDDINGS] = -INFINITY;
-    assert_int_equal(judged(&bench, good, embeddings, 7).fault, VLP_FAULT_LOSS + VLP_GROUP_EMBEDDINGS);
+    assert_int_equal(checked(&bench, good, embeddings, 7).fault, VLP_FAULT_LOSS + VLP_GROUP_EMBEDDINGS);
     lab_close(&bench);
 }
 
@@ -595,9 +594,9 @@ int main(void) {
         cmocka_unit_test(test_gather),       cmocka_unit_test(test_scatter),
         cmocka_unit_test(test_scatter_mean), cmocka_unit_test(test_add),
         cmocka_unit_test(test_norms),        cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_cubes),        cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_n3),           cmocka_unit_test(test_squares),
         cmocka_unit_test(test_update),       cmocka_unit_test(test_sum),
-        cmocka_unit_test(test_judge),
+        cmocka_unit_test(test_check_step),
     };
     return cmocka_run_group_tests_name("operations", tests, NULL, NULL);
 }

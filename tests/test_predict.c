@@ -74,7 +74,7 @@ static void check_answers(const tiny_run *tiny, const vlp_answers *answers,
     assert_int_equal(met, 0);
 }
 
-/* All questions there are, asked at once and in several ways. */
+/* All queries there are, asked at once and in several ways. */
 static void best_answers(void **state) {
     (void)state;
     for (size_t m = 0; m < MODELS; m++) {
@@ -292,13 +292,13 @@ static void counting_release(void *user, void *memory) {
     free(block);
 }
 
-/* The peak while a file of questions is answered as the program does it. */
-static int64_t peak_of(const tiny_run *tiny, int64_t questions) {
+/* The peak while a file of queries is answered as the program does it. */
+static int64_t peak_of(const tiny_run *tiny, int64_t queries) {
     enum { BATCH = 100 };
-    const char *path = support_path(tiny->folder, "questions.tsv");
+    const char *path = support_path(tiny->folder, "queries.tsv");
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    for (int64_t i = 0; i < questions; i++)
+    for (int64_t i = 0; i < queries; i++)
         if (i % 2)
             fprintf(file, "?\tr%d\te%d\n", (int)(i % 3), (int)(i % 24));
         else
@@ -314,20 +314,20 @@ static int64_t peak_of(const tiny_run *tiny, int64_t questions) {
     must(vlp_triple_reader_open(&reader, vlp_run_dataset(run), path, true));
     int64_t answered = 0;
     for (bool more = true; more;) {
-        vlp_query queries[BATCH];
+        vlp_query batch[BATCH];
         int64_t read = 0;
-        vlp_triple question;
+        vlp_triple triple;
         while (read < BATCH) {
-            must(vlp_triple_reader_next(&question, &more, reader));
+            must(vlp_triple_reader_next(&triple, &more, reader));
             if (!more) break;
-            queries[read++] = vlp_query_of(vlp_run_dataset(run), question);
+            batch[read++] = vlp_query_of(vlp_run_dataset(run), triple);
         }
         vlp_predictions *predictions = NULL;
-        must(vlp_run_predict(&predictions, run, queries, read, NULL));
+        must(vlp_run_predict(&predictions, run, batch, read, NULL));
         vlp_predictions_free(predictions);
         answered += read;
     }
-    assert_int_equal(answered, questions);
+    assert_int_equal(answered, queries);
     vlp_triple_reader_free(reader);
     vlp_run_free(run);
     vlp_allocator_set(NULL);

@@ -153,7 +153,7 @@ static void test_given(void **state) {
 
 /* ---- Scores that are made ---- */
 
-enum { RELATIONS = 3, MOST_MIXTURES = 70 };
+enum { RELATIONS = 3, MAX_MIXTURES = 70 };
 
 /* A model's queries on the backend with everything ranking asks for. */
 typedef struct task {
@@ -163,7 +163,7 @@ typedef struct task {
     uint8_t *only;    /* host, or NULL */
     int64_t *offsets; /* host */
     int32_t *filtered;
-    vlp_mixture mixtures[MOST_MIXTURES];
+    vlp_mixture mixtures[MAX_MIXTURES];
 } task;
 
 typedef struct shape {
@@ -203,7 +203,7 @@ static void random_task(lab *bench, task *t, const shape *s) {
     t->answers = lab_ids(bench, count, 0, entities - 1);
     t->mixtures[0] = (vlp_mixture){1, 0};
     t->mixtures[1] = (vlp_mixture){0, 1};
-    for (int m = 2; m < MOST_MIXTURES; m++)
+    for (int m = 2; m < MAX_MIXTURES; m++)
         t->mixtures[m] = (vlp_mixture){0.3f * (float)lab_between(bench, 0, 9), 0.1f * (float)m};
     double *table = random_table(bench, entities, t->form.entity_width);
     int32_t *relations = lab_ids(bench, count, 0, RELATIONS - 1);

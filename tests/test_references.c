@@ -457,7 +457,7 @@ static const char *const mistake_names[ORACLE_MISTAKES] = {
     "own edge in the graph", "own edge a reference",
     "old degrees",           "old far degree",
     "loop is one slot",      "parallel carry once",
-    "path counts",           "rounding late",
+    "path counts",           "layout late",
     "floating mass",         "no mass",
     "ties by head",          "orphans lost",
     "orphans massless",      "cap after cut",

@@ -127,7 +127,7 @@ static void differences_are_those_of_the_figures(void **state) {
     vlp_run_free(bare);
 }
 
-/* With one side, the interval is that of its own questions. */
+/* With one side, the interval is that of its own queries. */
 static void one_side_is_compared(void **state) {
     (void)state;
     vlp_run *head = open_run("head"), *bare = open_run("bare");
@@ -162,9 +162,9 @@ static void what_cannot_be_compared_is_refused(void **state) {
     vlp_evaluation *plain = evaluate(bare, VLP_TEST, VLP_BOTH_SIDES, 0);
     vlp_evaluation *other = evaluate(far, VLP_TEST, VLP_BOTH_SIDES, 0);
     refused(test, VLP_BY_F, other, VLP_BY_F, "different data sets");
-    refused(test, VLP_BY_F, valid, VLP_BY_F, "other questions");
-    refused(heads, VLP_BY_F, tails, VLP_BY_F, "other questions");
-    refused(test, VLP_BY_F, tails, VLP_BY_F, "other questions");
+    refused(test, VLP_BY_F, valid, VLP_BY_F, "other queries");
+    refused(heads, VLP_BY_F, tails, VLP_BY_F, "other queries");
+    refused(test, VLP_BY_F, tails, VLP_BY_F, "other queries");
     refused(test, VLP_BY_F, raw, VLP_BY_F, "other candidates");
     refused(test, VLP_BY_F, plain, VLP_BY_F_C, "without a head");
     assert_true(isnan(vlp_evaluation_rank(plain, VLP_BY_F_C, 0)));

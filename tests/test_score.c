@@ -1,4 +1,4 @@
-/* Scores of triples and their calibration against plain recomputation, and files of questions. */
+/* Scores of triples and their calibration against plain recomputation, and files of queries. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "tiny_run.h"
 
-#include "learn/score.h"
+#include "run/score.h"
 
 /* ---- Scores -------------------------------------------------------------------------------------- */
 
@@ -226,7 +226,7 @@ static void without_valid(void **state) {
     tiny_run_free(&tiny);
 }
 
-/* ---- Files of questions -------------------------------------------------------------------------- */
+/* ---- Files of queries -------------------------------------------------------------------------- */
 
 typedef struct line_case {
     const char *line;
@@ -235,7 +235,7 @@ typedef struct line_case {
     vlp_triple triple;
 } line_case;
 
-static void files_of_questions(void **state) {
+static void files_of_queries(void **state) {
     (void)state;
     static const line_case lines[] = {{"\xef\xbb\xbf"
                                        "a\tr\t?\r\n",
@@ -246,7 +246,7 @@ static void files_of_questions(void **state) {
                                       {"?\ts\tc\n", VLP_OK, NULL, {-1, 1, 2}},
                                       {"a\tr\n", VLP_ERROR_FORMAT, ":4: fewer than 3", {0}},
                                       {"a\tr\t?\t\n", VLP_ERROR_FORMAT, ":5: more than 3", {0}},
-                                      {"a\tr\tb\n", VLP_ERROR_FORMAT, ":6: a question has '?'", {0}},
+                                      {"a\tr\tb\n", VLP_ERROR_FORMAT, ":6: a query has '?'", {0}},
                                       {"?\tr\t?\n", VLP_ERROR_FORMAT, "not as both", {0}},
                                       {"apple tre\tr\t?\n", VLP_ERROR_UNKNOWN, "apple tree", {0}},
                                       {"a\tq\t?\n", VLP_ERROR_UNKNOWN, "unknown relation 'q'", {0}},
@@ -329,7 +329,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_both_ways), cmocka_unit_test(fit_is_the_best),
         cmocka_unit_test(fits_at_the_edge), cmocka_unit_test(calibration_is_kept),
-        cmocka_unit_test(without_valid),    cmocka_unit_test(files_of_questions),
+        cmocka_unit_test(without_valid),    cmocka_unit_test(files_of_queries),
         cmocka_unit_test(long_lines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

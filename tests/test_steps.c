@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "lab.h"
-#include "learn/trainer_inside.h"
+#include "learn/trainer_internal.h"
 
 static void must(vlp_status status) {
     if (status != VLP_OK) fail_msg("%s", vlp_error_message());
@@ -114,7 +114,7 @@ static float check_moved(const steps *work, int id, const float *before, float r
 }
 
 /* The length of the head's gradient. */
-static float head_norm(const steps *work) {
+static float aggregator_norm(const steps *work) {
     double sum = 0;
     for (int id = VLP_TABLE_NODE; id < VLP_TABLES; id++) {
         const vlp_table *table = &work->model->tables[id];
@@ -152,7 +152,7 @@ static void tables_follow_their_gradients(void **state) {
         for (int id = 0; id < VLP_TABLES; id++) before[id] = numbers_of(&work, id);
         vlp_step_loss loss;
         must(vlp_trainer_step(&loss, work.trainer, 0, false));
-        float norm = head_norm(&work), clip = (float)work.settings.clip;
+        float norm = aggregator_norm(&work), clip = (float)work.settings.clip;
         assert_true(norm > 0.002f); /* there is something to clip */
         for (int id = VLP_TABLE_NODE; id < VLP_TABLES; id++)
             assert_true(check_moved(&work, id, before[id], 0.25f, clip > 0 ? clip / norm : 1) > 0);
@@ -227,7 +227,7 @@ static double score_of(const by_hand *one, int32_t head, int32_t relation, int32
     return sum;
 }
 
-static double cubes_of(const double *row, int32_t dim) {
+static double n3_of(const double *row, int32_t dim) {
     double sum = 0;
     for (int32_t j = 0; j < dim; j++) sum += fabs(row[j] * row[j] * row[j]);
     return sum;
@@ -272,9 +272,8 @@ static double loss_by_hand(const void *context) {
         for (int32_t e = 0; e < one->entities; e++) entities += exp(score_of(one, h, r, e));
         for (int32_t k = 0; k < one->relations; k++) relations += exp(score_of(one, h, k, t));
         loss += log(entities) - gold + one->relation_prediction * (log(relations) - gold);
-        loss +=
-            one->n3 * (cubes_of(row_of(one, 0, h), one->dim) + cubes_of(row_of(one, 1, r), one->dim) +
-                       cubes_of(row_of(one, 0, t), one->dim));
+        loss += one->n3 * (n3_of(row_of(one, 0, h), one->dim) + n3_of(row_of(one, 1, r), one->dim) +
+                           n3_of(row_of(one, 0, t), one->dim));
     }
     return loss / one->batch;
 }

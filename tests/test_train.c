@@ -15,7 +15,7 @@
 #include "lab.h"
 #include "store/safetensors.h"
 
-enum { MOST_SETTINGS = 24 };
+enum { MAX_SETTINGS = 24 };
 
 static const char *family(void) {
     return support_family(6, 3);
@@ -28,7 +28,7 @@ enum { BASE_SETTINGS = sizeof base_settings / sizeof *base_settings };
 
 /* Trains with the base settings and some more (ended by NULL). */
 static vlp_status train(const char *run, bool resume, const vlp_observer *observer, ...) {
-    const char *settings[MOST_SETTINGS];
+    const char *settings[MAX_SETTINGS];
     int32_t count = 0;
     for (; count < BASE_SETTINGS; count++) settings[count] = base_settings[count];
     va_list more;
@@ -93,7 +93,7 @@ static void same_seed_same_bits(void **state) {
         {"model=rescal", "optimizer=adagrad", "clip=1", NULL},
         {"candidates=20", "optimizer=lazy-adam", "schedule=cosine", NULL},
         {"vertical_gradient=on", "warmup=10", "weights=uniform", NULL},
-        /* The CPU reads no rounded copies; a GPU does. */
+        /* The CPU reads no bf16 copies; a GPU does. */
         {"precision=bf16", NULL},
         {"precision=bf16", "model=complex", "loss=cross-entropy", "n3=0.01"},
         {"precision=bf16", "model=transe", "candidates=20", "clip=1"},
@@ -113,7 +113,7 @@ static void same_seed_same_bits(void **state) {
 }
 
 /* f_g is bit for bit the same with the head on and off. */
-static void head_leaves_embeddings_alone(void **state) {
+static void aggregator_leaves_embeddings_alone(void **state) {
     (void)state;
     const char *folder = support_folder(), *precisions[] = {"precision=fp32", "precision=bf16"};
     for (int p = 0; p < 2; p++) {
@@ -289,7 +289,7 @@ static void killed_a_hundred_times(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_a_hundred_times), /* first: it forks */
-        cmocka_unit_test(same_seed_same_bits),      cmocka_unit_test(head_leaves_embeddings_alone),
+        cmocka_unit_test(same_seed_same_bits),      cmocka_unit_test(aggregator_leaves_embeddings_alone),
         cmocka_unit_test(resuming_changes_nothing), cmocka_unit_test(refuses),
         cmocka_unit_test(damaged_state_falls_back),
     };

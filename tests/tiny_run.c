@@ -89,7 +89,7 @@ void tiny_run_free(tiny_run *tiny) {
 
 /* ---- Its scores ---------------------------------------------------------------------------------- */
 
-enum { WIDEST = 64, MOST_REFERENCES = 64 };
+enum { WIDEST = 64, MAX_REFERENCES = 64 };
 
 tiny_score tiny_run_score(const tiny_run *tiny, vlp_query query, const vlp_triple *edges, int32_t count,
                           int32_t without, int32_t entity) {
@@ -105,14 +105,14 @@ tiny_score tiny_run_score(const tiny_run *tiny, vlp_query query, const vlp_tripl
     vlp_mixture mixture = vlp_run_mixture(tiny->run);
     score.f = (double)mixture.horizontal * score.g;
     if (!tiny->run->settings.vertical) return score;
-    int32_t heads[MOST_REFERENCES], answers[MOST_REFERENCES], used = 0;
+    int32_t heads[MAX_REFERENCES], answers[MAX_REFERENCES], used = 0;
     bool forward = query.relation < tiny->relations;
     for (int32_t i = 0; i < count; i++) {
         if (i == without) continue;
         heads[used] = forward ? edges[i].head : edges[i].tail;
         answers[used++] = forward ? edges[i].tail : edges[i].head;
     }
-    reference_head_output(&tiny->head, output, query.entity, query.relation, heads, answers, used);
+    reference_aggregator_output(&tiny->head, output, query.entity, query.relation, heads, answers, used);
     score.c = reference_cosine(output, answer, form->entity_width);
     score.f += (double)mixture.vertical * score.c;
     return score;
@@ -142,7 +142,7 @@ tiny_score tiny_run_triple(const tiny_run *tiny, vlp_triple triple) {
     int32_t answers[2] = {triple.tail, triple.head};
     tiny_score mean = {0};
     for (int i = 0; i < 2; i++) {
-        vlp_triple edges[MOST_REFERENCES];
+        vlp_triple edges[MAX_REFERENCES];
         int32_t used = tiny_run_references(tiny, queries[i], edges);
         tiny_score score = tiny_run_score(tiny, queries[i], edges, used, -1, answers[i]);
         mean.f += score.f / 2;

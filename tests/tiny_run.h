@@ -3,9 +3,9 @@
 #ifndef VLP_TESTS_TINY_RUN_H
 #define VLP_TESTS_TINY_RUN_H
 
-#include "learn/run_inside.h"
 #include "oracle.h"
 #include "reference_ops.h"
+#include "run/run_internal.h"
 #include "support.h"
 
 typedef struct tiny_run {

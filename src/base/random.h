@@ -22,7 +22,7 @@ enum vlp_stream {
     VLP_STREAM_ORDER = 4,    /* of queries in a pass */
     VLP_STREAM_ENTITIES = 5, /* initial values */
     VLP_STREAM_RELATIONS = 6,
-    VLP_STREAM_HEAD = 7,
+    VLP_STREAM_AGGREGATOR = 7,
     VLP_STREAM_CANDIDATES = 8, /* of a sampled softmax */
     VLP_STREAM_KEYS = 9,       /* of negatives drawn by exponential keys: the leading bits */
     VLP_STREAM_KEY_ENDS = 10,  /* and the others */

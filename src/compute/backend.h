@@ -12,8 +12,8 @@
 #define VLP_COMPUTE_BACKEND_H
 
 #include "base/base.h"
+#include "compute/bf16.h"
 #include "compute/form.h"
-#include "compute/rounded.h"
 #include "compute/step.h"
 
 /* Of this table and the structs around it: a backend that is loaded has to be of the same. */
@@ -30,8 +30,8 @@ typedef struct vlp_pairs {
     int32_t batch, width;
     const int32_t *entities; /* (batch, width); the first of a row is the answer; -1: nothing there */
     /* A copy of the entity table to be read in its place, NULL: none. */
-    const vlp_bf16 *rounded;
-    vlp_rounding rounding;
+    const vlp_bf16 *bf16;
+    vlp_bf16_layout layout;
 } vlp_pairs;
 
 /* Where a sampler finds who is how far from whom: see vlp_shells in graph/distance.h. */
@@ -66,7 +66,7 @@ typedef struct vlp_query_tables {
     bool weigh;                 /* queries by 1 / sqrt(n(h, r) + n(t, r-1) + 6), else all the same */
     const vlp_reference *edges; /* (2 triples, most) references; NULL: none */
     const int32_t *edge_counts; /* (2 triples) */
-    int32_t most;               /* references a query has room for */
+    int32_t capacity;           /* references stored per query at most */
 } vlp_query_tables;
 
 /* The queries of a step. Arrays that are NULL are not wanted. */
@@ -93,18 +93,18 @@ typedef struct vlp_reference_batch {
     const int32_t *heads;   /* (batch, most) h_i */
     const int32_t *answers; /* (batch, most) t_i */
     const int32_t *counts;  /* (batch) */
-    int32_t most;
+    int32_t capacity;
 } vlp_reference_batch;
 
 /* What the vertical head is given of the references, in its places; all is zeros without references.
- * Where there are places for rounded copies, k and s are made there, and elsewhere only where a backend
+ * Where there are places for bf16 copies, k and s are made there, and elsewhere only where a backend
  * needs them on the way. */
-typedef struct vlp_head_inputs {
+typedef struct vlp_aggregator_inputs {
     float *answers, *differences; /* (batch, d_e) the mean of the t_i, h less the mean of the h_i */
     float *k, *s;                 /* (batch, d_q) W_r2 answers, W_r1 differences; k is `answers` itself
                                      where the form does not move them */
-    vlp_bf16 *rounded_k, *rounded_s; /* rows of vlp_rounding_of(1, d_q), or both NULL */
-} vlp_head_inputs;
+    vlp_bf16 *bf16_k, *bf16_s;    /* rows of vlp_bf16_layout_of(1, d_q), or both NULL */
+} vlp_aggregator_inputs;
 
 /* An optimizer's step. Rate and corrections are those of the step (vlp_step_values). */
 typedef struct vlp_update {
@@ -128,8 +128,8 @@ typedef struct vlp_updated {
     uint8_t *touched;
     bool lazy;            /* rows that are not touched stay as they are */
     float *inverse_norms; /* (rows) one over the norms of the new rows; NULL: not wanted */
-    vlp_bf16 *rounded;    /* a copy of the new rows; NULL: none */
-    vlp_rounding rounding;
+    vlp_bf16 *bf16;       /* a copy of the new rows; NULL: none */
+    vlp_bf16_layout layout;
 } vlp_updated;
 
 /* A way to join the two scores: f = vertical * f_c + horizontal * f_g. */
@@ -189,7 +189,7 @@ typedef struct vlp_selection vlp_selection;
 typedef struct vlp_backend {
     const char *name;
     int32_t stride;            /* rows of logits best stand a multiple of so many floats apart */
-    bool rounds;               /* has the operations on rounded copies; NULL where not */
+    bool uses_bf16;            /* has the operations on bf16 copies; NULL where not */
     bool even;                 /* the same rows get the same scores, wherever they stand */
     int64_t tile;              /* scores that are best made before they are looked at */
     vlp_status (*probe)(void); /* whether this machine has what it takes; the message says what not */
@@ -233,26 +233,26 @@ typedef struct vlp_backend {
     void (*square_sum)(vlp_compute *compute, double *out, const float *values, const uint8_t *touched,
                        int64_t rows, int32_t width);
     /* Looks at a group's loss and squares in the report: notes the first fault, sets the scale. */
-    void (*judge)(vlp_compute *compute, vlp_step_report *report, const vlp_judgement *judgement);
+    void (*check_step)(vlp_compute *compute, vlp_step_report *report, const vlp_step_check *check);
 
-    /* What is asked for between side_begin and side_end may be done beside what is asked for from
-     * side_end to side_join: neither reads what the other writes. */
-    void (*side_begin)(vlp_compute *compute);
-    void (*side_end)(vlp_compute *compute);
-    void (*side_join)(vlp_compute *compute);
+    /* What is asked for between fork_begin and fork_end may be done beside what is asked for from
+     * fork_end to fork_join: neither reads what the other writes. */
+    void (*fork_begin)(vlp_compute *compute);
+    void (*fork_end)(vlp_compute *compute);
+    void (*fork_join)(vlp_compute *compute);
 
     /* ---- products and rows ---- */
     /* c = alpha op(a) op(b) + beta c; op(a) is (m, k), op(b) (k, n), c (m, n). */
     void (*product)(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                     int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                     float beta, float *c, int64_t ldc);
-    /* The same over rounded factors, with sums in fp32. */
-    void (*product_rounded)(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m,
-                            int64_t n, int64_t k, float alpha, const vlp_bf16 *a, int64_t lda,
-                            const vlp_bf16 *b, int64_t ldb, float beta, float *c, int64_t ldc);
-    /* A rounded copy of rows that stand `stride` apart. */
-    void (*round_rows)(vlp_compute *compute, vlp_bf16 *out, const vlp_rounding *rounding,
-                       const float *from, int64_t stride, int64_t rows);
+    /* The same over bf16 factors, with sums in fp32. */
+    void (*product_bf16)(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                         int64_t k, float alpha, const vlp_bf16 *a, int64_t lda, const vlp_bf16 *b,
+                         int64_t ldb, float beta, float *c, int64_t ldc);
+    /* A bf16 copy of rows that stand `stride` apart. */
+    void (*convert_rows)(vlp_compute *compute, vlp_bf16 *out, const vlp_bf16_layout *layout,
+                         const float *from, int64_t stride, int64_t rows);
     /* out (count, width): row ids[i] of the table, zeros where it is -1. */
     void (*gather)(vlp_compute *compute, float *out, const float *table, const int32_t *ids,
                    int64_t count, int32_t width);
@@ -304,7 +304,7 @@ typedef struct vlp_backend {
                               const int32_t *relations, const float *relation_table,
                               const float *entity_table, int32_t entities, const vlp_pairs *pairs);
     /* For the pairs and queries that pair_scores was called with last, unchanged.
-     * From d scores: q_grad (batch, query_width) =, entity_grad += (NULL: not wanted, over rounded
+     * From d scores: q_grad (batch, query_width) =, entity_grad += (NULL: not wanted, over bf16
      * copies only), relation_grad += (moved answers only), touched as in scatter_add. */
     vlp_status (*pair_backward)(vlp_compute *compute, const vlp_form *form, float *q_grad,
                                 float *entity_grad, uint8_t *touched, float *relation_grad,
@@ -312,14 +312,14 @@ typedef struct vlp_backend {
                                 const float *relation_table, int32_t relation_count,
                                 const float *entity_table, int32_t entities, const vlp_pairs *pairs);
     /* What pair_backward gives of the entities, and the update of their table, in one: the gradient of a
-     * row is what stands in table->grad, where it is touched, and that of its pairs. Over rounded copies
-     * only (pairs->rounded is table->rounded), not for moved answers; table->lazy is not. */
+     * row is what stands in table->grad, where it is touched, and that of its pairs. Over bf16 copies
+     * only (pairs->bf16 is table->bf16), not for moved answers; table->lazy is not. */
     vlp_status (*pair_update)(vlp_compute *compute, const vlp_form *form, const vlp_update *update,
                               const vlp_updated *table, const float *scores_grad, const float *q,
                               const vlp_pairs *pairs);
     /* The norms that pair_update keeps, of a table as it stands: the same to the bit. */
     vlp_status (*pair_norms)(vlp_compute *compute, float *inverse_norms, const float *entity_table,
-                             int32_t entities, const vlp_rounding *rounding);
+                             int32_t entities, const vlp_bf16_layout *layout);
     /* The paper's L2 over scores (batch, width), the first of a row the positive: scores become their
      * gradients; row_loss[i] = weights[i] (positive + negative) / 2. weights sum to 1. */
     void (*negative_loss)(vlp_compute *compute, const vlp_weight_form *form, float *scores,
@@ -339,9 +339,9 @@ typedef struct vlp_backend {
                              const float *entity_table, int32_t entities, int64_t count);
     /* Softmax cross-entropy. logits (count, columns), rows `stride` apart, are scaled by temperature *
      * column_scale[j] (NULL: 1), and become the gradients of the unscaled logits, or stay where
-     * `rounded`, of the same shape, is to take these; row_loss[i] = weights[i] * cross-entropy of column
+     * `bf16`, of the same shape, is to take these; row_loss[i] = weights[i] * cross-entropy of column
      * answers[i]. */
-    void (*softmax_loss)(vlp_compute *compute, float *logits, vlp_bf16 *rounded, float *row_loss,
+    void (*softmax_loss)(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
                          const int32_t *answers, const float *weights, const float *column_scale,
                          const float *column_offset, float temperature, int64_t count, int64_t columns,
                          int64_t stride);
@@ -350,40 +350,41 @@ typedef struct vlp_backend {
                           int64_t columns);
     /* N3 over rows ids (count) of a table: *loss += weight * sum of |x|^3 over all their numbers, of
      * complex ones where `moduli`; grad += its gradient, touched as in scatter_add. */
-    vlp_status (*cube_loss)(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
-                            const float *table, const int32_t *ids, int64_t count, int32_t rows,
-                            int32_t width, float weight, bool moduli);
+    vlp_status (*n3_loss)(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
+                          const float *table, const int32_t *ids, int64_t count, int32_t rows,
+                          int32_t width, float weight, bool moduli);
 
-    /* ---- the vertical head; places for rounded copies are NULL where a backend has none ---- */
+    /* ---- the vertical head; places for bf16 copies are NULL where a backend has none ---- */
     /* The head's inputs from rows of the table, heads (count, entity_width) and relations. */
-    void (*mean_references)(vlp_compute *compute, const vlp_form *form, const vlp_head_inputs *inputs,
-                            const vlp_reference_batch *references, const float *table,
-                            const float *heads, const int32_t *relations, const float *relation_table,
-                            int64_t count);
-    /* Rows [t_N, q] from joined (rows, entity_width + query_width), whose first columns hold t_N without
+    void (*mean_references)(vlp_compute *compute, const vlp_form *form,
+                            const vlp_aggregator_inputs *inputs, const vlp_reference_batch *references,
+                            const float *table, const float *heads, const int32_t *relations,
+                            const float *relation_table, int64_t count);
+    /* Rows [t_N, q] from concat (rows, entity_width + query_width), whose first columns hold t_N without
      * its biases, which it has where counts[i] > 0, and q (rows, query_width). They are made in place,
-     * or, where `rounded` is not NULL, there alone. */
-    void (*join_query)(vlp_compute *compute, const vlp_form *form, float *joined, vlp_bf16 *rounded,
-                       const float *node_bias, const float *edge_bias, const int32_t *counts,
-                       const float *q, int64_t rows);
+     * or, where `bf16` is not NULL, there alone. */
+    void (*concat_query)(vlp_compute *compute, const vlp_form *form, float *concat, vlp_bf16 *bf16,
+                         const float *node_bias, const float *edge_bias, const int32_t *counts,
+                         const float *q, int64_t rows);
     /* activated = tanh(x + bias), norms (rows) the lengths of its rows, x = activated / norms, and a
-     * rounded copy of that where it is not NULL. */
-    void (*normal_tanh)(vlp_compute *compute, float *x, float *activated, float *norms,
-                        vlp_bf16 *rounded, const vlp_rounding *rounding, const float *bias, int64_t rows,
-                        int32_t width);
-    /* Back from the gradient of x after it to that before: grad (rows, width). normal_grad stands as in
-     * a rounded copy, in fp32; rounding NULL: plain rows. */
-    void (*normal_tanh_backward)(vlp_compute *compute, float *grad, const float *normal_grad,
-                                 const vlp_rounding *rounding, const float *x, const float *activated,
-                                 const float *norms, int64_t rows, int32_t width);
+     * bf16 copy of that where it is not NULL. */
+    void (*tanh_normalize)(vlp_compute *compute, float *x, float *activated, float *norms,
+                           vlp_bf16 *bf16, const vlp_bf16_layout *layout, const float *bias,
+                           int64_t rows, int32_t width);
+    /* Back from the gradient of x after it to that before: grad (rows, width). normalized_grad stands as
+     * in a bf16 copy, in fp32; layout NULL: plain rows. */
+    void (*tanh_normalize_backward)(vlp_compute *compute, float *grad, const float *normalized_grad,
+                                    const vlp_bf16_layout *layout, const float *x,
+                                    const float *activated, const float *norms, int64_t rows,
+                                    int32_t width);
     /* bias_grad, and same_grad where it is not NULL, = the sums of the columns of grad (rows, width);
-     * rows with counts[i] == 0 (NULL: there are none) become zeros before. rounded: a copy of grad as
-     * of vlp_rounding_of(1, width), or NULL. */
+     * rows with counts[i] == 0 (NULL: there are none) become zeros before. bf16: a copy of grad as
+     * of vlp_bf16_layout_of(1, width), or NULL. */
     void (*bias_backward)(vlp_compute *compute, float *bias_grad, float *same_grad, float *grad,
-                          vlp_bf16 *rounded, const int32_t *counts, int64_t rows, int32_t width);
+                          vlp_bf16 *bf16, const int32_t *counts, int64_t rows, int32_t width);
 
     /* ---- the optimizer ---- */
-    /* One step over up to VLP_MOST_TABLES tables. */
+    /* One step over up to VLP_MAX_TABLES tables. */
     void (*update)(vlp_compute *compute, const vlp_update *update, const vlp_updated *tables,
                    int32_t count);
     /* ---- ranks ---- */

@@ -8,9 +8,13 @@
 #include "base/formula.h"
 
 /* Tables that are trained together, with a rate and a clipping of their own. */
-typedef enum vlp_step_group { VLP_GROUP_EMBEDDINGS = 0, VLP_GROUP_HEAD, VLP_GROUPS } vlp_step_group;
+typedef enum vlp_step_group {
+    VLP_GROUP_EMBEDDINGS = 0,
+    VLP_GROUP_AGGREGATOR,
+    VLP_GROUPS
+} vlp_step_group;
 
-enum { VLP_MOST_TABLES = 8 };
+enum { VLP_MAX_TABLES = 8 };
 
 /* What changes from step to step. */
 typedef struct vlp_step_values {
@@ -25,33 +29,34 @@ enum {
     VLP_FAULT_NONE = 0,
     VLP_FAULT_LOSS,
     VLP_FAULT_TABLE = VLP_FAULT_LOSS + VLP_GROUPS,
-    VLP_FAULTS = VLP_FAULT_TABLE + VLP_MOST_TABLES
+    VLP_FAULTS = VLP_FAULT_TABLE + VLP_MAX_TABLES
 };
 
 typedef struct vlp_step_report {
-    double losses[VLP_GROUPS];       /* horizontal, vertical: of the last step */
-    double squares[VLP_MOST_TABLES]; /* of the gradients */
-    float scales[VLP_GROUPS];        /* what gradients are multiplied by (clipping) */
-    int32_t fault;                   /* the first there was: updates stop with it */
+    double losses[VLP_GROUPS];      /* horizontal, vertical: of the last step */
+    double squares[VLP_MAX_TABLES]; /* of the gradients */
+    float scales[VLP_GROUPS];       /* what gradients are multiplied by (clipping) */
+    int32_t fault;                  /* the first there was: updates stop with it */
     int32_t reserved;
     int64_t fault_step;
 } vlp_step_report;
 
-typedef struct vlp_judgement {
+typedef struct vlp_step_check {
     vlp_step_group group; /* whose loss is known, and whose tables are to be updated */
     uint32_t tables;      /* their bits */
     double clip;          /* largest norm of the group's gradient; 0: none */
-} vlp_judgement;
+} vlp_step_check;
 
 /* Notes the first fault of a step and sets the scale of a group. */
-VLP_FORMULA void vlp_judge(vlp_step_report *report, const vlp_judgement *judgement, int64_t step) {
+VLP_FORMULA void vlp_step_check_apply(vlp_step_report *report, const vlp_step_check *check,
+                                      int64_t step) {
     if (report->fault != VLP_FAULT_NONE) return;
-    vlp_step_group group = judgement->group;
+    vlp_step_group group = check->group;
     int32_t fault = VLP_FAULT_NONE;
     if (!isfinite(report->losses[group])) fault = VLP_FAULT_LOSS + (int32_t)group;
-    double sum = 0, clip = judgement->clip;
-    for (int table = 0; table < VLP_MOST_TABLES; table++) {
-        if (!(judgement->tables >> table & 1)) continue;
+    double sum = 0, clip = check->clip;
+    for (int table = 0; table < VLP_MAX_TABLES; table++) {
+        if (!(check->tables >> table & 1)) continue;
         sum += report->squares[table];
         if (fault == VLP_FAULT_NONE && !isfinite(report->squares[table]))
             fault = VLP_FAULT_TABLE + table;

@@ -330,7 +330,7 @@ static void fill_ball(surroundings *s, const world *w, int32_t center, int radiu
 }
 
 /* Whether all facts of a couple would need their full number of steps. A rule leads there in so many, so
- * the question is whether anything leads there in fewer: from the head all but two of the steps, and one
+ * the query is whether anything leads there in fewer: from the head all but two of the steps, and one
  * more from the tail. */
 static bool has_no_shortcut(surroundings *s, const world *w, int32_t couple) {
     int steps = w->people.couples[couple].steps;

@@ -6,7 +6,7 @@
 #include "eval/same_rows.h"
 #include "eval/scorer.h"
 
-enum { GRID = 25, SCORE_LIMIT = 32 << 20, MOST_QUERIES = 512 };
+enum { GRID = 25, SCORE_LIMIT = 32 << 20, MAX_QUERIES = 512 };
 
 const vlp_mixture *vlp_mixture_grid(int32_t *count) {
     /* f_c alone, lambda = 10^-4 .. 10^2 in quarters of a decade, f_g alone. */
@@ -295,7 +295,7 @@ vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const 
         goto out;
     }
     int64_t rows = SCORE_LIMIT / model->entities;
-    int32_t size = (int32_t)(rows < 1 ? 1 : rows > MOST_QUERIES ? MOST_QUERIES : rows);
+    int32_t size = (int32_t)(rows < 1 ? 1 : rows > MAX_QUERIES ? MAX_QUERIES : rows);
     VLP_CHECK(allocate(&work, size));
     VLP_CHECK(rank_queries(&work, size));
 out:

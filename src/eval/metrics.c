@@ -278,7 +278,7 @@ typedef struct judged {
     bool truth;
 } judged;
 
-static int compare_judged(const void *left, const void *right) {
+static int compare_checked(const void *left, const void *right) {
     float a = ((const judged *)left)->score, b = ((const judged *)right)->score;
     return (a < b) - (a > b);
 }
@@ -298,7 +298,7 @@ vlp_status vlp_metrics_auc_pr(double *out, const float *scores, const uint8_t *t
         }
         items[i] = (judged){scores[i], truths[i] != 0};
     }
-    qsort(items, (size_t)count, sizeof *items, compare_judged);
+    qsort(items, (size_t)count, sizeof *items, compare_checked);
     double area = 0.0;
     int64_t found = 0;
     for (int64_t i = 0; i < count;) {

@@ -7,9 +7,9 @@
 
 /* Ids of queries one behind the other in a block, which crosses over at once: heads, relations, counts
  * of references (count each), and the references' heads and answers (count, N). */
-typedef struct question_ids {
+typedef struct query_ids {
     int32_t *heads, *relations, *reference_counts, *reference_heads, *reference_answers;
-} question_ids;
+} query_ids;
 
 struct vlp_scorer {
     const vlp_model *model;
@@ -19,7 +19,7 @@ struct vlp_scorer {
     vlp_reference_finder *finder; /* made when it is first asked */
     vlp_references *found;        /* of the last queries; NULL where none were looked for */
     int32_t *block, *d_block;     /* (batch, 3 + 2 N) on the host, and on the backend */
-    question_ids ids, there;      /* where in them */
+    query_ids ids, there;         /* where in them */
     float *rows, *q, *inverse_norms;
     float *host_inverse_norms;    /* (entities) */
     float *horizontal, *vertical; /* (batch, columns) */
@@ -27,17 +27,17 @@ struct vlp_scorer {
     int32_t *d_pairs;
     float *pair_scores;
     int64_t pair_capacity;
-    vlp_head_work head;
+    vlp_aggregator_work head;
 };
 
 static void *device(const vlp_scorer *scorer, int64_t count, size_t size) {
     return scorer->model->backend->allocate(scorer->model->compute, (size_t)count * size);
 }
 
-static question_ids divide(const vlp_scorer *scorer, int32_t *block, int64_t count) {
+static query_ids divide(const vlp_scorer *scorer, int32_t *block, int64_t count) {
     int32_t *references = block + 3 * count;
-    return (question_ids){block, block + count, block + 2 * count, references,
-                          references + count * scorer->references.count};
+    return (query_ids){block, block + count, block + 2 * count, references,
+                       references + count * scorer->references.count};
 }
 
 static size_t block_bytes(const vlp_scorer *scorer, int64_t count) {
@@ -65,7 +65,7 @@ static vlp_status allocate(vlp_scorer *scorer) {
                                   model->form.entity_width);
     VLP_TRY(model->backend->download(model->compute, scorer->host_inverse_norms, scorer->inverse_norms,
                                      (size_t)entities * sizeof(float)));
-    return vlp_head_work_new(&scorer->head, model, scorer->batch, false);
+    return vlp_aggregator_work_new(&scorer->head, model, scorer->batch, false);
 }
 
 vlp_status vlp_scorer_open(vlp_scorer **out, const vlp_scorer_options *options) {
@@ -111,7 +111,7 @@ void vlp_scorer_free(vlp_scorer *scorer) {
     vlp_free(scorer->host_inverse_norms);
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         if (there[i]) model->backend->release(model->compute, there[i]);
-    vlp_head_work_free(&scorer->head, model);
+    vlp_aggregator_work_free(&scorer->head, model);
     vlp_references_free(scorer->found);
     vlp_reference_finder_free(scorer->finder);
     vlp_free(scorer);
@@ -167,7 +167,7 @@ vlp_status vlp_scorer_look(vlp_scorer *scorer, const vlp_query *queries, int64_t
 vlp_status vlp_scorer_make(vlp_scorer *scorer, int64_t count) {
     const vlp_model *model = scorer->model;
     const vlp_backend *backend = model->backend;
-    const question_ids *there = &scorer->there;
+    const query_ids *there = &scorer->there;
     scorer->there = divide(scorer, scorer->d_block, count);
     VLP_TRY(backend->upload(model->compute, scorer->d_block, scorer->block, block_bytes(scorer, count)));
     backend->gather(model->compute, scorer->rows, model->tables[VLP_TABLE_ENTITIES].value, there->heads,
@@ -177,8 +177,8 @@ vlp_status vlp_scorer_make(vlp_scorer *scorer, int64_t count) {
     if (!model->vertical) return VLP_OK;
     vlp_reference_batch references = {there->reference_heads, there->reference_answers,
                                       there->reference_counts, scorer->references.count};
-    vlp_head_forward(model, &scorer->head, scorer->rows, there->relations, scorer->q, &references,
-                     count);
+    vlp_aggregator_forward(model, &scorer->head, scorer->rows, there->relations, scorer->q, &references,
+                           count);
     return VLP_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 
 /* The mass a walk starts with. Divisible by 1 .. 42, so that the masses of small graphs are exact and
- * equal ones compare equal; twice of it still fits 63 bits. A node's mass is divided, rounding down,
+ * equal ones compare equal; twice of it still fits 63 bits. A node's mass is divided, layout down,
  * by its degree, and every slot carries that share to the next level. */
 #define VLP_WALK_UNIT UINT64_C(3504963035833459200)
 

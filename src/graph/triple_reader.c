@@ -9,7 +9,7 @@ enum { FIRST_BUFFER = 1 << 16 };
 struct vlp_triple_reader {
     const vlp_dataset *dataset;
     vlp_source *source;
-    bool questions;
+    bool queries;
     char *buffer; /* [start, end) is read and not yet used */
     int64_t capacity, start, end;
     bool ended;   /* the source has no more */
@@ -17,7 +17,7 @@ struct vlp_triple_reader {
 };
 
 vlp_status vlp_triple_reader_new(vlp_triple_reader **out, const vlp_dataset *dataset, vlp_source *source,
-                                 bool questions) {
+                                 bool queries) {
     *out = NULL;
     vlp_triple_reader *reader = vlp_alloc_zero(1, sizeof *reader);
     if (!reader) {
@@ -26,7 +26,7 @@ vlp_status vlp_triple_reader_new(vlp_triple_reader **out, const vlp_dataset *dat
     }
     reader->dataset = dataset;
     reader->source = source;
-    reader->questions = questions;
+    reader->queries = queries;
     vlp_status status = vlp_grow(&reader->buffer, &reader->capacity, FIRST_BUFFER, 1, "a file reader");
     if (status != VLP_OK) {
         vlp_triple_reader_free(reader);
@@ -37,11 +37,11 @@ vlp_status vlp_triple_reader_new(vlp_triple_reader **out, const vlp_dataset *dat
 }
 
 vlp_status vlp_triple_reader_open(vlp_triple_reader **out, const vlp_dataset *dataset, const char *path,
-                                  bool questions) {
+                                  bool queries) {
     *out = NULL;
     vlp_source *source = NULL;
     VLP_TRY(vlp_source_open(&source, strcmp(path, "-") == 0 ? "/dev/stdin" : path));
-    return vlp_triple_reader_new(out, dataset, source, questions);
+    return vlp_triple_reader_new(out, dataset, source, queries);
 }
 
 void vlp_triple_reader_free(vlp_triple_reader *reader) {
@@ -129,12 +129,12 @@ static const char *cut_fields(char *fields[3], char *line, size_t length) {
 
 static vlp_status find_names(vlp_triple *out, const vlp_triple_reader *reader, char *const fields[3]) {
     bool head = strcmp(fields[0], "?") == 0, tail = strcmp(fields[2], "?") == 0;
-    if (reader->questions && head == tail)
-        return vlp_fail(VLP_ERROR_FORMAT, "a question has '?' as its head or as its tail, %s",
+    if (reader->queries && head == tail)
+        return vlp_fail(VLP_ERROR_FORMAT, "a query has '?' as its head or as its tail, %s",
                         head ? "not as both" : "this line has none");
     /* Of triples, '?' may be a name like any other. */
-    head = head && reader->questions;
-    tail = tail && reader->questions;
+    head = head && reader->queries;
+    tail = tail && reader->queries;
     *out = (vlp_triple){-1, -1, -1};
     if (!head) VLP_TRY(vlp_dataset_find_entity(&out->head, reader->dataset, fields[0]));
     VLP_TRY(vlp_dataset_find_relation(&out->relation, reader->dataset, fields[1]));

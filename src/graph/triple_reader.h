@@ -1,4 +1,4 @@
-/* Files of questions and of triples, line by line: see vlp_triple_reader in vlp.h. */
+/* Files of queries and of triples, line by line: see vlp_triple_reader in vlp.h. */
 #ifndef VLP_GRAPH_TRIPLE_READER_H
 #define VLP_GRAPH_TRIPLE_READER_H
 
@@ -6,7 +6,7 @@
 
 /* As vlp_triple_reader_open; takes the source over, also on failure. */
 vlp_status vlp_triple_reader_new(vlp_triple_reader **out, const vlp_dataset *dataset, vlp_source *source,
-                                 bool questions);
+                                 bool queries);
 
 /* Lines may be this long. */
 enum { VLP_LONGEST_LINE = 1 << 20 };

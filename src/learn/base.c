@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "learn/run.h"
+#include "learn/run_folder.h"
 #include "store/npy.h"
 
 /* ---- Settings ------------------------------------------------------------------------------------ */
@@ -25,13 +25,13 @@ static bool shapes_model(const char *name) {
 
 vlp_status vlp_base_start(vlp_settings *settings, const char *base) {
     vlp_settings_default(settings);
-    if (vlp_run_exists(base))
-        VLP_TRY(vlp_run_settings(settings, base));
+    if (vlp_run_folder_exists(base))
+        VLP_TRY(vlp_run_folder_settings(settings, base));
     else
         settings->dim = 0;
     settings->vertical = true;
     settings->vertical_gradient = false;
-    settings->trains = VLP_TRAINS_HEAD;
+    settings->trains = VLP_TRAINS_AGGREGATOR;
     return VLP_OK;
 }
 
@@ -88,12 +88,12 @@ static vlp_status settle_array_sizes(vlp_settings *settings, const char *base) {
 }
 
 vlp_status vlp_base_settle(vlp_settings *settings, const char *base) {
-    if (settings->trains != VLP_TRAINS_HEAD || !settings->vertical)
+    if (settings->trains != VLP_TRAINS_AGGREGATOR || !settings->vertical)
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "--base trains a head alone: trains = head and vertical = on are its settings");
-    if (!vlp_run_exists(base)) return settle_array_sizes(settings, base);
+    if (!vlp_run_folder_exists(base)) return settle_array_sizes(settings, base);
     vlp_settings saved;
-    VLP_TRY(vlp_run_settings(&saved, base));
+    VLP_TRY(vlp_run_folder_settings(&saved, base));
     int32_t count;
     const vlp_setting *table = vlp_settings_table(&count);
     for (int32_t i = 0; i < count; i++) {
@@ -118,7 +118,7 @@ static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const c
     vlp_status status = VLP_OK;
     VLP_CHECK(vlp_model_new(&other, model->backend, model->compute, &model->options, model->entities,
                             model->relations, false, false));
-    VLP_CHECK(vlp_run_load_facts(&facts, base));
+    VLP_CHECK(vlp_run_folder_load_facts(&facts, base));
     vlp_dataset_checksum(checksum, dataset);
     if (strcmp(checksum, facts.checksum) != 0) {
         status = vlp_fail(VLP_ERROR_FORMAT,
@@ -127,7 +127,7 @@ static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const c
                           base, dataset->folder);
         goto out;
     }
-    VLP_CHECK(vlp_run_load_model(other, &progress, &facts, base));
+    VLP_CHECK(vlp_run_folder_load_model(other, &progress, &facts, base));
     for (int id = VLP_TABLE_ENTITIES; id <= VLP_TABLE_RELATIONS; id++) {
         float *loaded = other->tables[id].value;
         other->tables[id].value = model->tables[id].value;
@@ -323,7 +323,7 @@ out:
 
 vlp_status vlp_base_load(vlp_model *model, const vlp_dataset *dataset, const char *base,
                          const vlp_observer *observer) {
-    if (vlp_run_exists(base)) return load_run(model, dataset, base);
+    if (vlp_run_folder_exists(base)) return load_run(model, dataset, base);
     VLP_TRY(load_entities(model, dataset, base, observer));
     return load_relations(model, dataset, base);
 }

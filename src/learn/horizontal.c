@@ -1,6 +1,6 @@
 /* The horizontal loss L2 of a step: sampled negatives, or 1-to-All cross-entropy with N3 and relation
  * prediction. */
-#include "learn/trainer_inside.h"
+#include "learn/trainer_internal.h"
 
 /* The paper's L2 over sampled negatives: gradients of q and of entities. */
 static vlp_status negative_step(vlp_trainer *trainer) {
@@ -51,26 +51,24 @@ static void all_block(vlp_trainer *trainer, int64_t start, int64_t rows, bool fi
                      width, first ? 0 : 1, entities->grad, width);
 }
 
-/* The same over rounded copies. */
-static void all_block_rounded(vlp_trainer *trainer, int64_t start, int64_t rows, bool first) {
+/* The same over bf16 copies. */
+static void all_block_bf16(vlp_trainer *trainer, int64_t start, int64_t rows, bool first) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
-    int32_t width = model->form.query_width, padded = vlp_rounding_stride(&entities->rounding);
+    int32_t width = model->form.query_width, padded = vlp_bf16_layout_stride(&entities->layout);
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
-    backend->round_rows(model->compute, trainer->rounded_q, &entities->rounding,
-                        trainer->q + start * width, width, rows);
-    backend->product_rounded(model->compute, false, true, rows, stride, padded, 1, trainer->rounded_q,
-                             padded, entities->rounded, padded, 0, trainer->logits, stride);
-    backend->softmax_loss(model->compute, trainer->logits, trainer->rounded_logits, trainer->row_loss,
+    backend->convert_rows(model->compute, trainer->bf16_q, &entities->layout, trainer->q + start * width,
+                          width, rows);
+    backend->product_bf16(model->compute, false, true, rows, stride, padded, 1, trainer->bf16_q, padded,
+                          entities->bf16, padded, 0, trainer->logits, stride);
+    backend->softmax_loss(model->compute, trainer->logits, trainer->bf16_logits, trainer->row_loss,
                           trainer->chosen.answers + start, trainer->chosen.weights + start, NULL, NULL,
                           1, rows, model->entities, stride);
-    backend->product_rounded(model->compute, false, false, rows, width, stride, 1,
-                             trainer->rounded_logits, stride, entities->rounded, padded, 0,
-                             trainer->q_grad + start * width, width);
-    backend->product_rounded(model->compute, true, false, stride, width, rows, 1,
-                             trainer->rounded_logits, stride, trainer->rounded_q, padded, first ? 0 : 1,
-                             entities->grad, width);
+    backend->product_bf16(model->compute, false, false, rows, width, stride, 1, trainer->bf16_logits,
+                          stride, entities->bf16, padded, 0, trainer->q_grad + start * width, width);
+    backend->product_bf16(model->compute, true, false, stride, width, rows, 1, trainer->bf16_logits,
+                          stride, trainer->bf16_q, padded, first ? 0 : 1, entities->grad, width);
 }
 
 static vlp_status all_step(vlp_trainer *trainer) {
@@ -79,8 +77,8 @@ static vlp_status all_step(vlp_trainer *trainer) {
     for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
         int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
         bool first = start == 0 && !felt;
-        if (trainer->rounds)
-            all_block_rounded(trainer, start, rows, first);
+        if (trainer->uses_bf16)
+            all_block_bf16(trainer, start, rows, first);
         else
             all_block(trainer, start, rows, first);
         vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, rows, 1);
@@ -91,7 +89,7 @@ static vlp_status all_step(vlp_trainer *trainer) {
 }
 
 /* N3 over the heads, relations and answers of the batch. */
-static vlp_status cube_step(vlp_trainer *trainer) {
+static vlp_status n3_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_batch *chosen = &trainer->chosen;
@@ -100,12 +98,12 @@ static vlp_status cube_step(vlp_trainer *trainer) {
     double *loss = &trainer->report->losses[VLP_GROUP_EMBEDDINGS];
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
               *relations = &model->tables[VLP_TABLE_RELATIONS];
-    VLP_TRY(backend->cube_loss(model->compute, loss, entities->grad, entities->touched, entities->value,
-                               trainer->ends, 2 * (int64_t)trainer->batch, model->entities,
-                               entities->width, weight, moduli));
-    return backend->cube_loss(model->compute, loss, relations->grad, NULL, relations->value,
-                              chosen->relations, trainer->batch, model->relations, relations->width,
-                              weight, moduli);
+    VLP_TRY(backend->n3_loss(model->compute, loss, entities->grad, entities->touched, entities->value,
+                             trainer->ends, 2 * (int64_t)trainer->batch, model->entities,
+                             entities->width, weight, moduli));
+    return backend->n3_loss(model->compute, loss, relations->grad, NULL, relations->value,
+                            chosen->relations, trainer->batch, model->relations, relations->width,
+                            weight, moduli);
 }
 
 /* Predicting the relation of (h, ?, t) among all, inverse ones included: adds to the gradients of the
@@ -160,6 +158,6 @@ vlp_status vlp_horizontal_step(vlp_trainer *trainer) {
     if (relation) relation_step(trainer);
     VLP_TRY(backend->scatter_add(model->compute, entities->grad, entities->touched, trainer->heads_grad,
                                  NULL, trainer->ends, ends, model->entities, model->form.entity_width));
-    if (trainer->settings->n3 > 0) VLP_TRY(cube_step(trainer));
+    if (trainer->settings->n3 > 0) VLP_TRY(n3_step(trainer));
     return VLP_OK;
 }

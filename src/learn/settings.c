@@ -98,7 +98,7 @@ static const vlp_setting table[] = {
     VALUE(steps, 1, 1e9, "10000", "training", "steps of the whole run"),
     VALUE(batch, 1, 1e6, "512", "training", "queries a step"),
     CHOICE(precision, precisions, "fp32", "training",
-           "bf16: a GPU reads rounded copies in pairs and products; sums and parameters stay fp32"),
+           "bf16: a GPU reads bf16 copies in pairs and products; sums and parameters stay fp32"),
     CHOICE(optimizer, optimizers, "adam", "training",
            "lazy-adam moves only the rows a step has touched"),
     VALUE(rate, 0, 1e3, "0.001", "training", "learning rate"),
@@ -456,7 +456,8 @@ static vlp_status check_training(const vlp_settings *settings) {
     if (settings->warmup > settings->steps)
         return vlp_fail(VLP_ERROR_ARGUMENT, "warmup = %" PRId64 " is more than all of %" PRId64 " steps",
                         settings->warmup, settings->steps);
-    if (settings->trains == VLP_TRAINS_HEAD && (!settings->vertical || settings->vertical_gradient))
+    if (settings->trains == VLP_TRAINS_AGGREGATOR &&
+        (!settings->vertical || settings->vertical_gradient))
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "trains = head leaves the embeddings as they are: it needs vertical = on and "
                         "vertical_gradient = off");

@@ -18,7 +18,7 @@ typedef enum vlp_optimizer_kind { VLP_ADAM = 0, VLP_LAZY_ADAM, VLP_ADAGRAD } vlp
 typedef enum vlp_schedule { VLP_CONSTANT = 0, VLP_STEP, VLP_LINEAR, VLP_COSINE } vlp_schedule;
 
 typedef enum vlp_precision { VLP_PRECISION_FP32 = 0, VLP_PRECISION_BF16 } vlp_precision;
-typedef enum vlp_trains { VLP_TRAINS_ALL = 0, VLP_TRAINS_HEAD } vlp_trains;
+typedef enum vlp_trains { VLP_TRAINS_ALL = 0, VLP_TRAINS_AGGREGATOR } vlp_trains;
 
 typedef struct vlp_settings {
     /* the model */

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "learn/base.h"
-#include "learn/run.h"
+#include "learn/run_folder.h"
 #include "learn/trainer.h"
 
 static double seconds(void) {
@@ -83,7 +83,7 @@ static vlp_status apply_settings(vlp_settings *settings, const vlp_train_options
 /* On resuming, the run's own settings hold; others that are given must agree with them. */
 static vlp_status resume_settings(training *work, const vlp_train_options *options) {
     vlp_settings asked = work->settings, saved;
-    VLP_TRY(vlp_run_settings(&saved, work->folder));
+    VLP_TRY(vlp_run_folder_settings(&saved, work->folder));
     if (options->recipe || options->setting_count > 0 || options->base) {
         int32_t count;
         const vlp_setting *table = vlp_settings_table(&count);
@@ -180,13 +180,13 @@ static vlp_status check_point(training *work, bool *stop) {
             work->loss.horizontal, work->loss.vertical, mrr, keep ? ", the best so far" : "");
     if (!keep) return VLP_OK;
     work->progress.best_step = work->progress.step;
-    return vlp_run_save_model(work->folder, work->model, &work->progress, &work->facts);
+    return vlp_run_folder_save_model(work->folder, work->model, &work->progress, &work->facts);
 }
 
 static vlp_status save(training *work) {
     VLP_TRY(look(work));
-    VLP_TRY(vlp_run_save_metrics(work->folder, work->metrics));
-    return vlp_run_save_state(work->folder, work->model, &work->progress, &work->facts);
+    VLP_TRY(vlp_run_folder_save_metrics(work->folder, work->metrics));
+    return vlp_run_folder_save_state(work->folder, work->model, &work->progress, &work->facts);
 }
 
 /* ---- The loop ------------------------------------------------------------------------------------ */
@@ -203,7 +203,7 @@ static vlp_status loop(training *work) {
     bool done = work->progress.step >= settings->steps;
     while (!done) {
         VLP_TRY(vlp_trainer_step(NULL, work->trainer, work->progress.step,
-                                 settings->trains == VLP_TRAINS_HEAD));
+                                 settings->trains == VLP_TRAINS_AGGREGATOR));
         if (seconds() - work->looked > LOOK_EVERY) VLP_TRY(look(work));
         int64_t step = ++work->progress.step;
         bool last = step == settings->steps, stop = false;
@@ -237,30 +237,31 @@ static vlp_status begin(training *work, bool resuming, const char *base) {
     bool found = false;
     if (resuming) {
         vlp_run_facts saved;
-        VLP_TRY(vlp_run_load_state(work->model, &work->progress, &saved, &found, work->folder,
-                                   work->observer));
+        VLP_TRY(vlp_run_folder_load_state(work->model, &work->progress, &saved, &found, work->folder,
+                                          work->observer));
         if (found && strcmp(saved.checksum, work->facts.checksum) != 0)
             return vlp_fail(VLP_ERROR_FORMAT,
                             "%s was trained on another data set than %s: the names or triples differ",
                             work->folder, work->facts.data);
     }
     if (found) {
-        VLP_TRY(vlp_run_load_metrics(&work->metrics, work->folder, work->progress.step));
+        VLP_TRY(vlp_run_folder_load_metrics(&work->metrics, work->folder, work->progress.step));
         work->metrics_size = (int64_t)strlen(work->metrics);
         work->metrics_capacity = work->metrics_size + 1;
         say(work, "resuming at step %lld of %lld", (long long)work->progress.step,
             (long long)work->settings.steps);
     } else {
         VLP_TRY(vlp_model_init(work->model, work->settings.seed, work->settings.init_scale));
-        if (work->settings.trains == VLP_TRAINS_HEAD && !base)
+        if (work->settings.trains == VLP_TRAINS_AGGREGATOR && !base)
             return vlp_fail(VLP_ERROR_ARGUMENT,
                             "trains = head needs embeddings to stand on: name a run or a folder of "
                             "arrays by --base");
         if (base) VLP_TRY(vlp_base_load(work->model, work->dataset, base, work->observer));
     }
-    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->rounds)
+    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->uses_bf16)
         say(work, "precision = bf16 is for a GPU: this trains in fp32");
-    if (!resuming) VLP_TRY(vlp_run_create(work->folder, &work->settings, work->dataset, &work->facts));
+    if (!resuming)
+        VLP_TRY(vlp_run_folder_create(work->folder, &work->settings, work->dataset, &work->facts));
     work->started_at = work->progress.step;
     return vlp_grow(&work->metrics, &work->metrics_capacity, work->metrics_size + 1, 1, "metrics");
 }
@@ -282,8 +283,8 @@ vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
     /* Without valid nothing chooses lambda: a value that suits the scale of the scores. */
     work.progress = (vlp_progress_state){.best_mrr = -1, .mixture = {1, 0.05f}};
     VLP_CHECK(apply_settings(&work.settings, &options));
-    bool resuming = options.resume && vlp_run_exists(run);
-    if (!options.resume && vlp_run_exists(run)) {
+    bool resuming = options.resume && vlp_run_folder_exists(run);
+    if (!options.resume && vlp_run_folder_exists(run)) {
         status = vlp_fail(VLP_ERROR_IO, "%s is a run already; --resume goes on with it, or name another",
                           run);
         goto out;
@@ -291,7 +292,7 @@ vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
     if (resuming) VLP_CHECK(resume_settings(&work, &options));
     vlp_dataset_options opening = {1, work.settings.threads, options.observer};
     VLP_CHECK(vlp_dataset_open(&work.dataset, data, &opening));
-    VLP_CHECK(vlp_run_facts_of(&work.facts, work.dataset, data));
+    VLP_CHECK(vlp_run_folder_facts_of(&work.facts, work.dataset, data));
     VLP_CHECK(open_model(&work, options.device));
     if (!work.settings.vertical) work.progress.mixture = (vlp_mixture){0, 1};
     VLP_CHECK(begin(&work, resuming, options.base));

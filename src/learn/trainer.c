@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "graph/reference.h"
-#include "learn/trainer_inside.h"
+#include "learn/trainer_internal.h"
 
 /* ---- Schedule ------------------------------------------------------------------------------------ */
 
@@ -80,7 +80,7 @@ static vlp_status make_resident(vlp_trainer *trainer, void *out, const void *hos
                                 size_t size) {
     const vlp_model *model = trainer->model;
     if (!host) return VLP_OK;
-    assert(trainer->resident_count < MOST_RESIDENTS);
+    assert(trainer->resident_count < MAX_RESIDENTS);
     size_t bytes = (size_t)count * size;
     const void *memory = model->backend->resident(model->compute, host, bytes);
     if (!memory)
@@ -100,7 +100,7 @@ static vlp_status upload_graph(vlp_trainer *trainer) {
                                  .relations = vlp_dataset_relation_count(trainer->dataset),
                                  .seed = settings->seed,
                                  .weigh = settings->query_weights,
-                                 .most = settings->references};
+                                 .capacity = settings->references};
     VLP_TRY(make_resident(trainer, &tables->items, train->items, train->count, sizeof(vlp_triple)));
     if (trainer->known) {
         VLP_TRY(find_known(trainer));
@@ -114,7 +114,8 @@ static vlp_status upload_graph(vlp_trainer *trainer) {
     if (trainer->references) {
         const int32_t *counts;
         const vlp_reference *edges = vlp_references_all(trainer->references, &counts);
-        VLP_TRY(make_resident(trainer, &tables->edges, edges, queries * tables->most, sizeof *edges));
+        VLP_TRY(
+            make_resident(trainer, &tables->edges, edges, queries * tables->capacity, sizeof *edges));
         VLP_TRY(make_resident(trainer, &tables->edge_counts, counts, queries, sizeof *counts));
     }
     const vlp_shells *shells = trainer->shells;
@@ -139,7 +140,7 @@ typedef struct array {
     size_t size;
 } array;
 
-enum { MOST_ARRAYS = 48 };
+enum { MAX_ARRAYS = 48 };
 
 static int32_t batch_arrays(vlp_trainer *trainer, array *out) {
     const vlp_settings *settings = trainer->settings;
@@ -177,22 +178,22 @@ static int32_t work_arrays(vlp_trainer *trainer, array *out) {
     int64_t columns = sampled > entities ? sampled : entities;
     int64_t stride = vlp_trainer_stride(trainer, columns), cells = trainer->block * stride;
     bool all = settings->loss == VLP_LOSS_CROSS_ENTROPY;
-    int64_t padded = vlp_rounding_stride(&trainer->model->tables[VLP_TABLE_ENTITIES].rounding);
+    int64_t padded = vlp_bf16_layout_stride(&trainer->model->tables[VLP_TABLE_ENTITIES].layout);
     int64_t relations = vlp_trainer_stride(trainer, trainer->model->relations);
     const array arrays[] = {
         {&trainer->even, b, sizeof(float)},
         {&trainer->row_loss, b, sizeof(float)},
-        {&trainer->head_loss, b, sizeof(float)},
+        {&trainer->aggregator_loss, b, sizeof(float)},
         {&trainer->head_rows, b * e, sizeof(float)},
         {&trainer->heads_grad, (b + asked) * e, sizeof(float)},
         {&trainer->q, b * q, sizeof(float)},
         {&trainer->q_grad, b * q, sizeof(float)},
         {&trainer->logits, all ? cells : 0, sizeof(float)},
-        {&trainer->head_logits, settings->vertical ? cells : 0, sizeof(float)},
-        {&trainer->rounded_q, all && trainer->rounds ? b * padded : 0, sizeof(vlp_bf16)},
-        {&trainer->rounded_logits, all && trainer->rounds ? cells : 0, sizeof(vlp_bf16)},
-        {&trainer->rounded_head_logits, trainer->head_rounds ? cells : 0, sizeof(vlp_bf16)},
-        {&trainer->padded_grad, trainer->head_rounds ? b * padded : 0, sizeof(float)},
+        {&trainer->aggregator_logits, settings->vertical ? cells : 0, sizeof(float)},
+        {&trainer->bf16_q, all && trainer->uses_bf16 ? b * padded : 0, sizeof(vlp_bf16)},
+        {&trainer->bf16_logits, all && trainer->uses_bf16 ? cells : 0, sizeof(vlp_bf16)},
+        {&trainer->bf16_aggregator_logits, trainer->aggregator_uses_bf16 ? cells : 0, sizeof(vlp_bf16)},
+        {&trainer->padded_grad, trainer->aggregator_uses_bf16 ? b * padded : 0, sizeof(float)},
         {&trainer->inverse_norms, columns, sizeof(float)},
         {&trainer->output_grad, b * e, sizeof(float)},
         {&trainer->candidate_rows, vlp_trainer_stride(trainer, sampled) * e, sizeof(float)},
@@ -207,7 +208,7 @@ static int32_t work_arrays(vlp_trainer *trainer, array *out) {
     return (int32_t)(sizeof arrays / sizeof *arrays);
 }
 
-static int32_t all_arrays(vlp_trainer *trainer, array out[MOST_ARRAYS]) {
+static int32_t all_arrays(vlp_trainer *trainer, array out[MAX_ARRAYS]) {
     int32_t count = batch_arrays(trainer, out);
     return count + work_arrays(trainer, out + count);
 }
@@ -226,7 +227,7 @@ static vlp_status upload_even(vlp_trainer *trainer) {
 }
 
 static vlp_status allocate(vlp_trainer *trainer) {
-    array arrays[MOST_ARRAYS];
+    array arrays[MAX_ARRAYS];
     const vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     int64_t rows = LOGIT_LIMIT / (model->entities > 0 ? model->entities : 1), bytes = 0;
@@ -251,7 +252,8 @@ static vlp_status allocate(vlp_trainer *trainer) {
         if (!trainer->plans[i]) return vlp_fail_memory("a step");
     }
     if (trainer->settings->vertical)
-        VLP_TRY(vlp_head_work_new(&trainer->head, trainer->model, trainer->batch, trainer->head_rounds));
+        VLP_TRY(vlp_aggregator_work_new(&trainer->head, trainer->model, trainer->batch,
+                                        trainer->aggregator_uses_bf16));
     return upload_even(trainer);
 }
 
@@ -267,14 +269,15 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
     trainer->queries = 2 * dataset->splits[VLP_TRAIN].count;
     trainer->batch = settings->batch < trainer->queries ? settings->batch : (int32_t)trainer->queries;
     trainer->width = settings->negatives + 1;
-    trainer->rounds = settings->precision == VLP_PRECISION_BF16 && model->backend->rounds;
+    trainer->uses_bf16 = settings->precision == VLP_PRECISION_BF16 && model->backend->uses_bf16;
     /* Sampled candidates are gathered, and what they feel of L1 is projected: both in fp32. */
     bool felt = settings->vertical && settings->vertical_gradient;
-    trainer->head_rounds = trainer->rounds && settings->vertical && settings->candidates == 0 && !felt;
-    trainer->fused = trainer->rounds && settings->loss == VLP_LOSS_NEGATIVES && settings->clip == 0 &&
+    trainer->aggregator_uses_bf16 =
+        trainer->uses_bf16 && settings->vertical && settings->candidates == 0 && !felt;
+    trainer->fused = trainer->uses_bf16 && settings->loss == VLP_LOSS_NEGATIVES && settings->clip == 0 &&
                      settings->optimizer != VLP_LAZY_ADAM && !felt &&
                      !vlp_form_moves_answers(&model->form);
-    vlp_status status = trainer->rounds ? vlp_model_keep_rounded(model) : VLP_OK;
+    vlp_status status = trainer->uses_bf16 ? vlp_model_keep_bf16(model) : VLP_OK;
     if (status == VLP_OK) status = prepare_graph(trainer);
     if (status == VLP_OK) status = upload_graph(trainer);
     if (status == VLP_OK) status = allocate(trainer);
@@ -290,7 +293,7 @@ void vlp_trainer_free(vlp_trainer *trainer) {
     if (!trainer) return;
     const vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    array arrays[MOST_ARRAYS];
+    array arrays[MAX_ARRAYS];
     for (int i = 0; i < 2; i++)
         if (trainer->plans[i]) backend->plan_free(model->compute, trainer->plans[i]);
     int32_t count = all_arrays(trainer, arrays);
@@ -301,7 +304,7 @@ void vlp_trainer_free(vlp_trainer *trainer) {
     }
     for (int32_t i = 0; i < trainer->resident_count; i++)
         backend->dismiss(model->compute, trainer->residents[i]);
-    vlp_head_work_free(&trainer->head, model);
+    vlp_aggregator_work_free(&trainer->head, model);
     vlp_free(trainer->known_begin);
     vlp_free(trainer->known_counts);
     vlp_filter_free(trainer->known);
@@ -314,18 +317,18 @@ void vlp_trainer_free(vlp_trainer *trainer) {
 
 void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t rows, double weight) {
     const vlp_model *model = trainer->model;
-    const float *losses = group == VLP_GROUP_HEAD ? trainer->head_loss : trainer->row_loss;
+    const float *losses = group == VLP_GROUP_AGGREGATOR ? trainer->aggregator_loss : trainer->row_loss;
     model->backend->sum(model->compute, &trainer->report->losses[group], losses, rows, weight);
 }
 
 vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer) {
     const vlp_table *entities = &trainer->model->tables[VLP_TABLE_ENTITIES];
     return (vlp_pairs){trainer->batch, trainer->width, trainer->chosen.pairs,
-                       trainer->rounds ? entities->rounded : NULL, entities->rounding};
+                       trainer->uses_bf16 ? entities->bf16 : NULL, entities->layout};
 }
 
 static vlp_step_group group_of(int id) {
-    return vlp_table_of_head(id) ? VLP_GROUP_HEAD : VLP_GROUP_EMBEDDINGS;
+    return vlp_table_of_aggregator(id) ? VLP_GROUP_AGGREGATOR : VLP_GROUP_EMBEDDINGS;
 }
 
 /* The bits of the tables of a group. */
@@ -337,16 +340,16 @@ static uint32_t tables_of(const vlp_model *model, vlp_step_group group) {
 }
 
 /* Sees whether the loss is finite, and how gradients are to be clipped. */
-static void judge(vlp_trainer *trainer, vlp_step_group group, uint32_t tables) {
+static void check_step(vlp_trainer *trainer, vlp_step_group group, uint32_t tables) {
     vlp_model *model = trainer->model;
-    vlp_judgement judgement = {group, tables, trainer->settings->clip};
-    for (int id = 0; id < VLP_TABLES && judgement.clip > 0; id++) {
+    vlp_step_check check = {group, tables, trainer->settings->clip};
+    for (int id = 0; id < VLP_TABLES && check.clip > 0; id++) {
         const vlp_table *table = &model->tables[id];
         if (!(tables >> id & 1)) continue;
         model->backend->square_sum(model->compute, &trainer->report->squares[id], table->grad,
                                    table->touched, table->rows, table->width);
     }
-    model->backend->judge(model->compute, trainer->report, &judgement);
+    model->backend->check_step(model->compute, trainer->report, &check);
 }
 
 /* Whether the norms of all entities are used, and so are to follow their updates. */
@@ -369,8 +372,8 @@ static vlp_updated updated_table(const vlp_trainer *trainer, int id) {
                          .lazy = entities && trainer->settings->optimizer == VLP_LAZY_ADAM,
                          .inverse_norms =
                              entities && needs_norms(trainer) ? trainer->inverse_norms : NULL,
-                         .rounded = trainer->rounds ? table->rounded : NULL,
-                         .rounding = table->rounding};
+                         .bf16 = trainer->uses_bf16 ? table->bf16 : NULL,
+                         .layout = table->layout};
 }
 
 static vlp_status update_tables(vlp_trainer *trainer, uint32_t tables) {
@@ -403,10 +406,10 @@ static vlp_status refresh(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     if (trainer->fresh) return VLP_OK;
-    if (trainer->rounds) vlp_model_round(model);
+    if (trainer->uses_bf16) vlp_model_convert_bf16(model);
     if (needs_norms(trainer) && trainer->fused)
         VLP_TRY(model->backend->pair_norms(model->compute, trainer->inverse_norms, entities->value,
-                                           model->entities, &entities->rounding));
+                                           model->entities, &entities->layout));
     else if (needs_norms(trainer))
         model->backend->inverse_norms(model->compute, trainer->inverse_norms, entities->value,
                                       entities->rows, entities->width);
@@ -436,19 +439,19 @@ static void clear_gradients(vlp_trainer *trainer) {
 /* Moves the tables of a group whose gradients are made. */
 static vlp_status move_group(vlp_trainer *trainer, vlp_step_group group) {
     uint32_t tables = tables_of(trainer->model, group);
-    judge(trainer, group, tables);
+    check_step(trainer, group, tables);
     return update_tables(trainer, tables);
 }
 
 /* All operations of a step. They are the same in every step: what differs is in the backend's memory.
  * The two losses do not touch the same memory, unless embeddings feel both; and nobody else reads the
  * head, so that it moves as soon as its gradients are there. */
-static vlp_status make_step(vlp_trainer *trainer, bool head_only) {
+static vlp_status make_step(vlp_trainer *trainer, bool aggregator_only) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_batch *chosen = &trainer->chosen;
     bool vertical = trainer->settings->vertical;
-    bool beside = vertical && !trainer->settings->vertical_gradient && !head_only;
+    bool beside = vertical && !trainer->settings->vertical_gradient && !aggregator_only;
     backend->zero(model->compute, trainer->report->losses, sizeof trainer->report->losses);
     clear_gradients(trainer);
     backend->choose_batch(model->compute, &trainer->tables, chosen);
@@ -456,34 +459,35 @@ static vlp_status make_step(vlp_trainer *trainer, bool head_only) {
                     chosen->heads, trainer->batch, model->form.entity_width);
     backend->query(model->compute, &model->form, trainer->q, trainer->head_rows, chosen->relations,
                    model->tables[VLP_TABLE_RELATIONS].value, trainer->batch, false);
-    if (beside) backend->side_begin(model->compute);
+    if (beside) backend->fork_begin(model->compute);
     if (vertical) {
         VLP_TRY(vlp_vertical_step(trainer));
-        VLP_TRY(move_group(trainer, VLP_GROUP_HEAD));
+        VLP_TRY(move_group(trainer, VLP_GROUP_AGGREGATOR));
     }
-    if (beside) backend->side_end(model->compute);
-    if (head_only) return VLP_OK;
+    if (beside) backend->fork_end(model->compute);
+    if (aggregator_only) return VLP_OK;
     VLP_TRY(vlp_horizontal_step(trainer));
-    if (beside) backend->side_join(model->compute);
+    if (beside) backend->fork_join(model->compute);
     return move_group(trainer, VLP_GROUP_EMBEDDINGS);
 }
 
-vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step, bool head_only) {
+vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step,
+                            bool aggregator_only) {
     const vlp_settings *settings = trainer->settings;
     const vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    double head_rate = settings->vertical_rate > 0 ? settings->vertical_rate : settings->rate;
+    double aggregator_rate = settings->vertical_rate > 0 ? settings->vertical_rate : settings->rate;
     vlp_step_values values = {
         .step = step,
         .rates = {(float)vlp_rate_at(settings, settings->rate, step),
-                  (float)vlp_rate_at(settings, head_rate, step)},
+                  (float)vlp_rate_at(settings, aggregator_rate, step)},
         .correction1 = (float)(1 - pow(settings->beta1, (double)step + 1)),
         .correction2 = (float)(1 - pow(settings->beta2, (double)step + 1)),
     };
     VLP_TRY(refresh(trainer));
-    vlp_plan *plan = trainer->plans[head_only];
+    vlp_plan *plan = trainer->plans[aggregator_only];
     if (!backend->step_begin(model->compute, plan, &values)) {
-        vlp_status status = make_step(trainer, head_only);
+        vlp_status status = make_step(trainer, aggregator_only);
         vlp_status ended = backend->step_end(model->compute, plan);
         VLP_TRY(status);
         VLP_TRY(ended);
@@ -495,7 +499,7 @@ vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer) {
     const vlp_model *model = trainer->model;
     vlp_step_report report;
     VLP_TRY(model->backend->download(model->compute, &report, trainer->report, sizeof report));
-    *loss = (vlp_step_loss){report.losses[VLP_GROUP_EMBEDDINGS], report.losses[VLP_GROUP_HEAD]};
+    *loss = (vlp_step_loss){report.losses[VLP_GROUP_EMBEDDINGS], report.losses[VLP_GROUP_AGGREGATOR]};
     if (report.fault == VLP_FAULT_NONE) return VLP_OK;
     if (report.fault >= VLP_FAULT_TABLE)
         return vlp_fail(

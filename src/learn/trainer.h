@@ -19,10 +19,11 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
                            vlp_model *model, const vlp_observer *observer);
 void vlp_trainer_free(vlp_trainer *trainer);
 
-/* Step number `step`, from 0: a function of the tables and the settings. `head_only` leaves entities and
- * relations as they are. With `loss` NULL nobody waits for the step: what went wrong in it, and its
- * losses, are known when they are read. */
-vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step, bool head_only);
+/* Step number `step`, from 0: a function of the tables and the settings. `aggregator_only` leaves
+ * entities and relations as they are. With `loss` NULL nobody waits for the step: what went wrong in it,
+ * and its losses, are known when they are read. */
+vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step,
+                            bool aggregator_only);
 
 /* Waits for the steps and gives the losses of the last. A value that was not finite is an error that
  * names the first step and tensor that had one; the tables are then those before that step. */

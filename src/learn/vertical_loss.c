@@ -4,7 +4,7 @@
  * The sampled set holds the answers of the batch, and `candidates` others drawn uniformly without
  * replacement. Each of these stands for (entities - answers) / candidates of its kind, which is added to
  * its logit as a logarithm: the sum over the set is then an unbiased estimate of the sum over all. */
-#include "learn/trainer_inside.h"
+#include "learn/trainer_internal.h"
 
 /* What the softmax runs over: rows, one over their norms, offsets and the answers' places. */
 typedef struct candidate_set {
@@ -63,35 +63,35 @@ static void logits_block(vlp_trainer *trainer, const candidate_set *set, int64_t
     int64_t stride = vlp_trainer_stride(trainer, set->count);
     const float *output = trainer->head.output + start * e;
     backend->product(model->compute, false, true, rows, stride, e, 1, output, e, set->rows, e, 0,
-                     trainer->head_logits, stride);
-    backend->softmax_loss(model->compute, trainer->head_logits, NULL, trainer->head_loss,
+                     trainer->aggregator_logits, stride);
+    backend->softmax_loss(model->compute, trainer->aggregator_logits, NULL, trainer->aggregator_loss,
                           set->answers + start, trainer->even + start, set->inverse_norms, set->offsets,
                           (float)trainer->settings->temperature, rows, set->count, stride);
-    backend->product(model->compute, false, false, rows, e, stride, 1, trainer->head_logits, stride,
-                     set->rows, e, 0, trainer->output_grad + start * e, e);
+    backend->product(model->compute, false, false, rows, e, stride, 1, trainer->aggregator_logits,
+                     stride, set->rows, e, 0, trainer->output_grad + start * e, e);
     if (trainer->settings->vertical_gradient)
-        backend->product(model->compute, true, false, stride, e, rows, 1, trainer->head_logits, stride,
-                         output, e, start > 0, trainer->candidate_grad, e);
+        backend->product(model->compute, true, false, stride, e, rows, 1, trainer->aggregator_logits,
+                         stride, output, e, start > 0, trainer->candidate_grad, e);
 }
 
-/* The same over rounded copies; the gradient has zeros in between, as they have. */
-static void logits_block_rounded(vlp_trainer *trainer, const candidate_set *set, int64_t start,
-                                 int64_t rows) {
+/* The same over bf16 copies; the gradient has zeros in between, as they have. */
+static void logits_block_bf16(vlp_trainer *trainer, const candidate_set *set, int64_t start,
+                              int64_t rows) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
-    int32_t padded = vlp_rounding_stride(&entities->rounding);
+    int32_t padded = vlp_bf16_layout_stride(&entities->layout);
     int64_t stride = vlp_trainer_stride(trainer, set->count);
-    backend->product_rounded(model->compute, false, true, rows, stride, padded, 1,
-                             trainer->head.rounded_output + start * padded, padded, entities->rounded,
-                             padded, 0, trainer->head_logits, stride);
-    backend->softmax_loss(model->compute, trainer->head_logits, trainer->rounded_head_logits,
-                          trainer->head_loss, set->answers + start, trainer->even + start,
+    backend->product_bf16(model->compute, false, true, rows, stride, padded, 1,
+                          trainer->head.bf16_output + start * padded, padded, entities->bf16, padded, 0,
+                          trainer->aggregator_logits, stride);
+    backend->softmax_loss(model->compute, trainer->aggregator_logits, trainer->bf16_aggregator_logits,
+                          trainer->aggregator_loss, set->answers + start, trainer->even + start,
                           set->inverse_norms, set->offsets, (float)trainer->settings->temperature, rows,
                           set->count, stride);
-    backend->product_rounded(model->compute, false, false, rows, padded, stride, 1,
-                             trainer->rounded_head_logits, stride, entities->rounded, padded, 0,
-                             trainer->padded_grad + start * padded, padded);
+    backend->product_bf16(model->compute, false, false, rows, padded, stride, 1,
+                          trainer->bf16_aggregator_logits, stride, entities->bf16, padded, 0,
+                          trainer->padded_grad + start * padded, padded);
 }
 
 vlp_status vlp_vertical_step(vlp_trainer *trainer) {
@@ -100,22 +100,23 @@ vlp_status vlp_vertical_step(vlp_trainer *trainer) {
     bool shared = trainer->settings->vertical_gradient;
     vlp_reference_batch references = {chosen->reference_heads, chosen->reference_answers,
                                       chosen->reference_counts, trainer->settings->references};
-    vlp_head_forward(model, &trainer->head, trainer->head_rows, chosen->relations, trainer->q,
-                     &references, trainer->batch);
+    vlp_aggregator_forward(model, &trainer->head, trainer->head_rows, chosen->relations, trainer->q,
+                           &references, trainer->batch);
     candidate_set set;
     VLP_TRY(open_candidates(&set, trainer));
     for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
         int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
-        if (trainer->head_rounds)
-            logits_block_rounded(trainer, &set, start, rows);
+        if (trainer->aggregator_uses_bf16)
+            logits_block_bf16(trainer, &set, start, rows);
         else
             logits_block(trainer, &set, start, rows);
-        vlp_trainer_add_loss(trainer, VLP_GROUP_HEAD, rows, 1);
+        vlp_trainer_add_loss(trainer, VLP_GROUP_AGGREGATOR, rows, 1);
     }
     if (shared) VLP_TRY(pass_to_candidates(trainer, &set));
-    vlp_head_sources sources = {chosen->heads, chosen->relations, trainer->vertical_q_grad};
-    return vlp_head_backward(model, &trainer->head,
-                             trainer->head_rounds ? trainer->padded_grad : trainer->output_grad,
-                             trainer->head_rounds ? &model->tables[VLP_TABLE_ENTITIES].rounding : NULL,
-                             &references, trainer->batch, shared ? &sources : NULL);
+    vlp_aggregator_sources sources = {chosen->heads, chosen->relations, trainer->vertical_q_grad};
+    return vlp_aggregator_backward(
+        model, &trainer->head,
+        trainer->aggregator_uses_bf16 ? trainer->padded_grad : trainer->output_grad,
+        trainer->aggregator_uses_bf16 ? &model->tables[VLP_TABLE_ENTITIES].layout : NULL, &references,
+        trainer->batch, shared ? &sources : NULL);
 }

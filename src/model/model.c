@@ -30,7 +30,7 @@ static void set_shapes(vlp_model *model) {
                             {1, e}};
     for (int id = 0; id < VLP_TABLES; id++) {
         model->tables[id].name = names[id];
-        if (vlp_table_of_head(id) && !model->vertical) continue;
+        if (vlp_table_of_aggregator(id) && !model->vertical) continue;
         model->tables[id].rows = shapes[id].rows;
         model->tables[id].width = shapes[id].width;
     }
@@ -108,43 +108,44 @@ void vlp_model_free(vlp_model *model) {
     for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
         void *parts[] = {table->value,  table->grad,    table->first,
-                         table->second, table->touched, table->rounded};
+                         table->second, table->touched, table->bf16};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             if (parts[i]) model->backend->release(model->compute, parts[i]);
     }
     vlp_free(model);
 }
 
-/* ---- Rounded copies ------------------------------------------------------------------------------ */
+/* ---- bf16 copies ------------------------------------------------------------------------------ */
 
-static bool is_rounded(int id) {
+static bool has_bf16(int id) {
     return id == VLP_TABLE_ENTITIES || id == VLP_TABLE_NODE || id == VLP_TABLE_EDGE ||
            id == VLP_TABLE_OUTPUT;
 }
 
-vlp_status vlp_model_keep_rounded(vlp_model *model) {
+vlp_status vlp_model_keep_bf16(vlp_model *model) {
     for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
-        if (!is_rounded(id) || table->rows == 0 || table->rounded) continue;
+        if (!has_bf16(id) || table->rows == 0 || table->bf16) continue;
         bool parts = id == VLP_TABLE_ENTITIES && model->form.similarity == VLP_MINUS_MODULUS;
-        table->rounding =
-            parts ? vlp_rounding_of(2, table->width / 2) : vlp_rounding_of(1, table->width);
-        size_t count = (size_t)padded_rows(model, table) * (size_t)vlp_rounding_stride(&table->rounding);
-        table->rounded = model->backend->allocate(model->compute, count * sizeof *table->rounded);
-        if (!table->rounded)
-            return vlp_fail_device_memory(model->backend, model->compute, "rounded copies",
-                                          (int64_t)(count * sizeof *table->rounded),
+        table->layout =
+            parts ? vlp_bf16_layout_of(2, table->width / 2) : vlp_bf16_layout_of(1, table->width);
+        size_t count =
+            (size_t)padded_rows(model, table) * (size_t)vlp_bf16_layout_stride(&table->layout);
+        table->bf16 = model->backend->allocate(model->compute, count * sizeof *table->bf16);
+        if (!table->bf16)
+            return vlp_fail_device_memory(model->backend, model->compute, "bf16 copies",
+                                          (int64_t)(count * sizeof *table->bf16),
                                           "lower dim, or set precision = fp32");
     }
     return VLP_OK;
 }
 
-void vlp_model_round(vlp_model *model) {
+void vlp_model_convert_bf16(vlp_model *model) {
     for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
-        if (table->rounded)
-            model->backend->round_rows(model->compute, table->rounded, &table->rounding, table->value,
-                                       table->width, table->rows);
+        if (table->bf16)
+            model->backend->convert_rows(model->compute, table->bf16, &table->layout, table->value,
+                                         table->width, table->rows);
     }
 }
 
@@ -182,8 +183,8 @@ vlp_status vlp_model_init(vlp_model *model, uint64_t seed, double init_scale) {
         bool bias = id >= VLP_TABLE_NODE_BIAS;
         if (count == 0 || bias) continue; /* biases start at zero */
         value_range values = {VLP_STREAM_ENTITIES + (uint32_t)id, range, 0};
-        if (vlp_table_of_head(id)) {
-            values.stream = VLP_STREAM_HEAD + 0x100 * (uint32_t)id;
+        if (vlp_table_of_aggregator(id)) {
+            values.stream = VLP_STREAM_AGGREGATOR + 0x100 * (uint32_t)id;
             values.uniform = (float)sqrt(6.0 / (double)(table->rows + table->width));
         } else if (init_scale > 0) {
             values = (value_range){values.stream, 0, (float)init_scale};

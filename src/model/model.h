@@ -29,9 +29,9 @@ typedef struct vlp_table {
     float *grad, *first, *second;
     uint8_t *touched; /* (rows) which of `grad` hold something: see scatter_add. Of entities alone: the
                          gradients of the others are whole in every step */
-    /* Where training reads the table rounded, NULL otherwise: rows as in `value`, kept by updates. */
-    vlp_bf16 *rounded;
-    vlp_rounding rounding;
+    /* Where training reads the table bf16, NULL otherwise: rows as in `value`, kept by updates. */
+    vlp_bf16 *bf16;
+    vlp_bf16_layout layout;
 } vlp_table;
 
 typedef struct vlp_model {
@@ -50,60 +50,62 @@ vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_comput
                          bool vertical, bool training);
 void vlp_model_free(vlp_model *model);
 
-/* Keeps rounded copies of entities and the head's matrices from now on; they are made by
- * vlp_model_round, and by every update. */
-vlp_status vlp_model_keep_rounded(vlp_model *model);
-void vlp_model_round(vlp_model *model);
+/* Keeps bf16 copies of entities and the head's matrices from now on; they are made by
+ * vlp_model_convert_bf16, and by every update. */
+vlp_status vlp_model_keep_bf16(vlp_model *model);
+void vlp_model_convert_bf16(vlp_model *model);
 
 /* Initial values, a function of the seed alone: tables uniform within +-(margin + 2) / dim or normal
  * with deviation init_scale where it is not 0; the head by its fan-in and fan-out. Each table has its
  * own random stream, so that the head does not change the others. */
 vlp_status vlp_model_init(vlp_model *model, uint64_t seed, double init_scale);
 
-static inline bool vlp_table_of_head(int id) {
+static inline bool vlp_table_of_aggregator(int id) {
     return id >= VLP_TABLE_NODE;
 }
 
 /* ---- The vertical head (the paper's reference answer aggregation) ---- */
 
 /* Working memory for batches up to a size; what forward leaves here, backward reads. */
-typedef struct vlp_head_work {
+typedef struct vlp_aggregator_work {
     int32_t batch;
-    bool rounds; /* products are over rounded copies */
-    vlp_head_inputs inputs;
-    float *joined;      /* (batch, d_e + d_q) [t_N, q] */
+    bool uses_bf16; /* products are over bf16 copies */
+    vlp_aggregator_inputs inputs;
+    float *concat;      /* (batch, d_e + d_q) [t_N, q] */
     float *output;      /* (batch, d_e) t', then normal */
     float *norms;       /* (batch) */
     float *activated;   /* (batch, d_e) t' before it is normal */
-    float *joined_grad; /* (batch, d_e) of t_N */
+    float *concat_grad; /* (batch, d_e) of t_N */
     float *spare;       /* (batch, d_q) */
     float *spare_rows;  /* (batch, d_e) */
-    /* Where it rounds, NULL otherwise: rows of one part, but those of the output as the entities'. */
-    vlp_bf16 *rounded_joined, *rounded_output;
-    vlp_bf16 *rounded_grad, *rounded_joined_grad; /* of the output before its tanh, and of t_N */
-} vlp_head_work;
+    /* Where it uses_bf16, NULL otherwise: rows of one part, but those of the output as the entities'. */
+    vlp_bf16 *bf16_concat, *bf16_output;
+    vlp_bf16 *bf16_grad, *bf16_concat_grad; /* of the output before its tanh, and of t_N */
+} vlp_aggregator_work;
 
-/* `rounds`: the head's products are over rounded copies, where the model keeps them already. What is
+/* `uses_bf16`: the head's products are over bf16 copies, where the model keeps them already. What is
  * evaluated is to be in fp32. */
-vlp_status vlp_head_work_new(vlp_head_work *work, const vlp_model *model, int32_t batch, bool rounds);
-void vlp_head_work_free(vlp_head_work *work, const vlp_model *model);
+vlp_status vlp_aggregator_work_new(vlp_aggregator_work *work, const vlp_model *model, int32_t batch,
+                                   bool uses_bf16);
+void vlp_aggregator_work_free(vlp_aggregator_work *work, const vlp_model *model);
 
 /* work->output (batch, d_e): t' / |t'|, from heads (batch, d_e), relations and q (batch, d_q). */
-void vlp_head_forward(const vlp_model *model, vlp_head_work *work, const float *heads,
-                      const int32_t *relations, const float *q, const vlp_reference_batch *references,
-                      int64_t batch);
+void vlp_aggregator_forward(const vlp_model *model, vlp_aggregator_work *work, const float *heads,
+                            const int32_t *relations, const float *q,
+                            const vlp_reference_batch *references, int64_t batch);
 /* Where the head's gradient goes on to when embeddings are to feel it. */
-typedef struct vlp_head_sources {
+typedef struct vlp_aggregator_sources {
     const int32_t *heads, *relations; /* (batch) of the queries */
     float *q_grad;                    /* (batch, d_q), set */
-} vlp_head_sources;
+} vlp_aggregator_sources;
 
 /* From the gradient of work->output: the head's tables' gradients are set. output_grad stands as in a
- * rounded copy, in fp32; rounding NULL: plain rows. `sources` NULL stops there (the default: embeddings
+ * bf16 copy, in fp32; layout NULL: plain rows. `sources` NULL stops there (the default: embeddings
  * do not feel L1); else the gradients of entities and relations += what comes through references and
  * heads, and q_grad is set. */
-vlp_status vlp_head_backward(const vlp_model *model, vlp_head_work *work, const float *output_grad,
-                             const vlp_rounding *rounding, const vlp_reference_batch *references,
-                             int64_t batch, const vlp_head_sources *sources);
+vlp_status vlp_aggregator_backward(const vlp_model *model, vlp_aggregator_work *work,
+                                   const float *output_grad, const vlp_bf16_layout *layout,
+                                   const vlp_reference_batch *references, int64_t batch,
+                                   const vlp_aggregator_sources *sources);
 
 #endif

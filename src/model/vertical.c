@@ -9,131 +9,122 @@ static float *allocate(const vlp_model *model, int64_t count) {
     return model->backend->allocate(model->compute, (size_t)count * sizeof(float));
 }
 
-static vlp_bf16 *allocate_rounded(const vlp_model *model, int64_t rows, vlp_rounding rounding) {
-    size_t count = (size_t)rows * (size_t)vlp_rounding_stride(&rounding);
+static vlp_bf16 *allocate_bf16(const vlp_model *model, int64_t rows, vlp_bf16_layout layout) {
+    size_t count = (size_t)rows * (size_t)vlp_bf16_layout_stride(&layout);
     return model->backend->allocate(model->compute, count * sizeof(vlp_bf16));
 }
 
-static bool allocate_rounded_parts(vlp_head_work *work, const vlp_model *model, int64_t b) {
+static bool allocate_bf16_parts(vlp_aggregator_work *work, const vlp_model *model, int64_t b) {
     int32_t e = model->form.entity_width, q = model->form.query_width;
-    work->inputs.rounded_k = allocate_rounded(model, b, vlp_rounding_of(1, q));
-    work->inputs.rounded_s = allocate_rounded(model, b, vlp_rounding_of(1, q));
-    work->rounded_joined = allocate_rounded(model, b, vlp_rounding_of(1, e + q));
-    work->rounded_output = allocate_rounded(model, b, model->tables[VLP_TABLE_ENTITIES].rounding);
-    work->rounded_grad = allocate_rounded(model, b, vlp_rounding_of(1, e));
-    work->rounded_joined_grad = allocate_rounded(model, b, vlp_rounding_of(1, e));
-    return work->inputs.rounded_k && work->inputs.rounded_s && work->rounded_joined &&
-           work->rounded_output && work->rounded_grad && work->rounded_joined_grad;
+    work->inputs.bf16_k = allocate_bf16(model, b, vlp_bf16_layout_of(1, q));
+    work->inputs.bf16_s = allocate_bf16(model, b, vlp_bf16_layout_of(1, q));
+    work->bf16_concat = allocate_bf16(model, b, vlp_bf16_layout_of(1, e + q));
+    work->bf16_output = allocate_bf16(model, b, model->tables[VLP_TABLE_ENTITIES].layout);
+    work->bf16_grad = allocate_bf16(model, b, vlp_bf16_layout_of(1, e));
+    work->bf16_concat_grad = allocate_bf16(model, b, vlp_bf16_layout_of(1, e));
+    return work->inputs.bf16_k && work->inputs.bf16_s && work->bf16_concat && work->bf16_output &&
+           work->bf16_grad && work->bf16_concat_grad;
 }
 
-vlp_status vlp_head_work_new(vlp_head_work *work, const vlp_model *model, int32_t batch, bool rounds) {
+vlp_status vlp_aggregator_work_new(vlp_aggregator_work *work, const vlp_model *model, int32_t batch,
+                                   bool uses_bf16) {
     int64_t e = model->form.entity_width, q = model->form.query_width, b = batch;
     bool moves = vlp_form_moves_answers(&model->form);
-    *work = (vlp_head_work){.batch = batch};
-    work->rounds = rounds && model->tables[VLP_TABLE_OUTPUT].rounded;
-    vlp_head_inputs *inputs = &work->inputs;
+    *work = (vlp_aggregator_work){.batch = batch};
+    work->uses_bf16 = uses_bf16 && model->tables[VLP_TABLE_OUTPUT].bf16;
+    vlp_aggregator_inputs *inputs = &work->inputs;
     inputs->answers = allocate(model, b * e);
     inputs->differences = allocate(model, b * e);
     inputs->k = moves ? allocate(model, b * q) : inputs->answers;
     inputs->s = allocate(model, b * q);
-    work->joined = allocate(model, b * (e + q));
+    work->concat = allocate(model, b * (e + q));
     work->output = allocate(model, b * e);
     work->norms = allocate(model, b);
     work->activated = allocate(model, b * e);
-    work->joined_grad = allocate(model, b * e);
+    work->concat_grad = allocate(model, b * e);
     work->spare = allocate(model, b * q);
     work->spare_rows = allocate(model, b * e);
-    bool rounded = !work->rounds || allocate_rounded_parts(work, model, b);
-    if (!inputs->answers || !inputs->differences || !inputs->k || !inputs->s || !work->joined ||
-        !work->output || !work->norms || !work->activated || !work->joined_grad || !work->spare ||
-        !work->spare_rows || !rounded) {
-        vlp_head_work_free(work, model);
+    bool bf16 = !work->uses_bf16 || allocate_bf16_parts(work, model, b);
+    if (!inputs->answers || !inputs->differences || !inputs->k || !inputs->s || !work->concat ||
+        !work->output || !work->norms || !work->activated || !work->concat_grad || !work->spare ||
+        !work->spare_rows || !bf16) {
+        vlp_aggregator_work_free(work, model);
         return vlp_fail_memory("the vertical head");
     }
     return VLP_OK;
 }
 
-void vlp_head_work_free(vlp_head_work *work, const vlp_model *model) {
-    vlp_head_inputs *inputs = &work->inputs;
-    void *parts[] = {inputs->answers,
-                     inputs->differences,
-                     inputs->k == inputs->answers ? NULL : inputs->k,
-                     inputs->s,
-                     inputs->rounded_k,
-                     inputs->rounded_s,
-                     work->joined,
-                     work->output,
-                     work->norms,
-                     work->activated,
-                     work->joined_grad,
-                     work->spare,
-                     work->spare_rows,
-                     work->rounded_joined,
-                     work->rounded_output,
-                     work->rounded_grad,
-                     work->rounded_joined_grad};
+void vlp_aggregator_work_free(vlp_aggregator_work *work, const vlp_model *model) {
+    vlp_aggregator_inputs *inputs = &work->inputs;
+    void *parts[] = {
+        inputs->answers,  inputs->differences,   inputs->k == inputs->answers ? NULL : inputs->k,
+        inputs->s,        inputs->bf16_k,        inputs->bf16_s,
+        work->concat,     work->output,          work->norms,
+        work->activated,  work->concat_grad,     work->spare,
+        work->spare_rows, work->bf16_concat,     work->bf16_output,
+        work->bf16_grad,  work->bf16_concat_grad};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i]) model->backend->release(model->compute, parts[i]);
-    *work = (vlp_head_work){0};
+    *work = (vlp_aggregator_work){0};
 }
 
 /* ---- Products ------------------------------------------------------------------------------------ */
 
-/* A factor, rows of `width`, and the rounded copy that is read instead where there is one. */
+/* A factor, rows of `width`, and the bf16 copy that is read instead where there is one. */
 typedef struct factor {
     const float *rows;
-    const vlp_bf16 *rounded;
+    const vlp_bf16 *bf16;
     int32_t width;
 } factor;
 
-static factor table_factor(const vlp_model *model, const vlp_head_work *work, vlp_table_id id) {
+static factor table_factor(const vlp_model *model, const vlp_aggregator_work *work, vlp_table_id id) {
     const vlp_table *table = &model->tables[id];
-    return (factor){table->value, work->rounds ? table->rounded : NULL, table->width};
+    return (factor){table->value, work->uses_bf16 ? table->bf16 : NULL, table->width};
 }
 
 /* The factor without its first columns. */
 static factor behind(factor all, int32_t columns) {
-    return (factor){all.rows + columns, all.rounded ? all.rounded + columns : NULL, all.width};
+    return (factor){all.rows + columns, all.bf16 ? all.bf16 + columns : NULL, all.width};
 }
 
-/* As a backend's product; both factors have rounded copies, or none has. */
+/* As a backend's product; both factors have bf16 copies, or none has. */
 static void multiply(const vlp_model *model, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                      int64_t k, factor a, factor b, float beta, float *c, int64_t ldc) {
-    if (!a.rounded) {
+    if (!a.bf16) {
         model->backend->product(model->compute, transpose_a, transpose_b, m, n, k, 1, a.rows, a.width,
                                 b.rows, b.width, beta, c, ldc);
         return;
     }
-    vlp_rounding rounding_a = vlp_rounding_of(1, a.width), rounding_b = vlp_rounding_of(1, b.width);
-    model->backend->product_rounded(model->compute, transpose_a, transpose_b, m, n, k, 1, a.rounded,
-                                    vlp_rounding_stride(&rounding_a), b.rounded,
-                                    vlp_rounding_stride(&rounding_b), beta, c, ldc);
+    vlp_bf16_layout layout_a = vlp_bf16_layout_of(1, a.width), layout_b = vlp_bf16_layout_of(1, b.width);
+    model->backend->product_bf16(model->compute, transpose_a, transpose_b, m, n, k, 1, a.bf16,
+                                 vlp_bf16_layout_stride(&layout_a), b.bf16,
+                                 vlp_bf16_layout_stride(&layout_b), beta, c, ldc);
 }
 
 /* ---- Forward ------------------------------------------------------------------------------------- */
 
-void vlp_head_forward(const vlp_model *model, vlp_head_work *work, const float *heads,
-                      const int32_t *relations, const float *q, const vlp_reference_batch *references,
-                      int64_t batch) {
+void vlp_aggregator_forward(const vlp_model *model, vlp_aggregator_work *work, const float *heads,
+                            const int32_t *relations, const float *q,
+                            const vlp_reference_batch *references, int64_t batch) {
     const vlp_backend *backend = model->backend;
     vlp_compute *compute = model->compute;
     const vlp_table *tables = model->tables;
-    const vlp_head_inputs *inputs = &work->inputs;
-    int32_t e = model->form.entity_width, width = model->form.query_width, joined = e + width;
+    const vlp_aggregator_inputs *inputs = &work->inputs;
+    int32_t e = model->form.entity_width, width = model->form.query_width, concat = e + width;
     backend->mean_references(compute, &model->form, inputs, references, tables[VLP_TABLE_ENTITIES].value,
                              heads, relations, tables[VLP_TABLE_RELATIONS].value, batch);
-    multiply(model, false, true, batch, e, width, (factor){inputs->k, inputs->rounded_k, width},
-             table_factor(model, work, VLP_TABLE_NODE), 0, work->joined, joined);
-    multiply(model, false, true, batch, e, width, (factor){inputs->s, inputs->rounded_s, width},
-             table_factor(model, work, VLP_TABLE_EDGE), 1, work->joined, joined);
-    backend->join_query(compute, &model->form, work->joined, work->rounded_joined,
-                        tables[VLP_TABLE_NODE_BIAS].value, tables[VLP_TABLE_EDGE_BIAS].value,
-                        references->counts, q, batch);
-    multiply(model, false, true, batch, e, joined, (factor){work->joined, work->rounded_joined, joined},
+    multiply(model, false, true, batch, e, width, (factor){inputs->k, inputs->bf16_k, width},
+             table_factor(model, work, VLP_TABLE_NODE), 0, work->concat, concat);
+    multiply(model, false, true, batch, e, width, (factor){inputs->s, inputs->bf16_s, width},
+             table_factor(model, work, VLP_TABLE_EDGE), 1, work->concat, concat);
+    backend->concat_query(compute, &model->form, work->concat, work->bf16_concat,
+                          tables[VLP_TABLE_NODE_BIAS].value, tables[VLP_TABLE_EDGE_BIAS].value,
+                          references->counts, q, batch);
+    multiply(model, false, true, batch, e, concat, (factor){work->concat, work->bf16_concat, concat},
              table_factor(model, work, VLP_TABLE_OUTPUT), 0, work->output, e);
-    backend->normal_tanh(compute, work->output, work->activated, work->norms, work->rounded_output,
-                         &tables[VLP_TABLE_ENTITIES].rounding, tables[VLP_TABLE_OUTPUT_BIAS].value,
-                         batch, e);
+    backend->tanh_normalize(compute, work->output, work->activated, work->norms, work->bf16_output,
+                            &tables[VLP_TABLE_ENTITIES].layout, tables[VLP_TABLE_OUTPUT_BIAS].value,
+                            batch, e);
 }
 
 /* ---- Backward ------------------------------------------------------------------------------------ */
@@ -141,16 +132,16 @@ void vlp_head_forward(const vlp_model *model, vlp_head_work *work, const float *
 /* One of the two ways to the embeddings: through W_node to the answers of the references, or through
  * W_edge to the query's head and, with the other sign, to their heads. The gradient of t_N is zero where
  * there are no references: such a query passes nothing on to its head either. */
-static vlp_status pass_on(const vlp_model *model, vlp_head_work *work,
+static vlp_status pass_on(const vlp_model *model, vlp_aggregator_work *work,
                           const vlp_reference_batch *references, int64_t batch,
-                          const vlp_head_sources *sources, bool node) {
+                          const vlp_aggregator_sources *sources, bool node) {
     const vlp_backend *backend = model->backend;
     vlp_compute *compute = model->compute;
     const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     const vlp_table *relations = &model->tables[VLP_TABLE_RELATIONS];
     int32_t e = model->form.entity_width, width = model->form.query_width;
     multiply(model, false, false, batch, width, e,
-             (factor){work->joined_grad, work->rounded_joined_grad, e},
+             (factor){work->concat_grad, work->bf16_concat_grad, e},
              table_factor(model, work, node ? VLP_TABLE_NODE : VLP_TABLE_EDGE), 0, work->spare, width);
     backend->zero(compute, work->spare_rows, (size_t)batch * (size_t)e * sizeof(float));
     if (node) {
@@ -158,8 +149,8 @@ static vlp_status pass_on(const vlp_model *model, vlp_head_work *work,
                                          work->spare, work->inputs.answers, sources->relations,
                                          relations->value, model->relations, batch));
         return backend->scatter_mean(compute, entities->grad, entities->touched, work->spare_rows, 1,
-                                     references->answers, references->counts, batch, references->most,
-                                     model->entities, e);
+                                     references->answers, references->counts, batch,
+                                     references->capacity, model->entities, e);
     }
     VLP_TRY(backend->query_backward(compute, &model->form, work->spare_rows, relations->grad,
                                     work->spare, work->inputs.differences, sources->relations,
@@ -167,39 +158,40 @@ static vlp_status pass_on(const vlp_model *model, vlp_head_work *work,
     VLP_TRY(backend->scatter_add(compute, entities->grad, entities->touched, work->spare_rows, NULL,
                                  sources->heads, batch, model->entities, e));
     return backend->scatter_mean(compute, entities->grad, entities->touched, work->spare_rows, -1,
-                                 references->heads, references->counts, batch, references->most,
+                                 references->heads, references->counts, batch, references->capacity,
                                  model->entities, e);
 }
 
-vlp_status vlp_head_backward(const vlp_model *model, vlp_head_work *work, const float *output_grad,
-                             const vlp_rounding *rounding, const vlp_reference_batch *references,
-                             int64_t batch, const vlp_head_sources *sources) {
+vlp_status vlp_aggregator_backward(const vlp_model *model, vlp_aggregator_work *work,
+                                   const float *output_grad, const vlp_bf16_layout *layout,
+                                   const vlp_reference_batch *references, int64_t batch,
+                                   const vlp_aggregator_sources *sources) {
     const vlp_backend *backend = model->backend;
     vlp_compute *compute = model->compute;
     const vlp_table *tables = model->tables;
-    const vlp_head_inputs *inputs = &work->inputs;
-    int32_t e = model->form.entity_width, width = model->form.query_width, joined = e + width;
-    factor grad = {work->spare_rows, work->rounded_grad, e};
-    factor joined_grad = {work->joined_grad, work->rounded_joined_grad, e};
+    const vlp_aggregator_inputs *inputs = &work->inputs;
+    int32_t e = model->form.entity_width, width = model->form.query_width, concat = e + width;
+    factor grad = {work->spare_rows, work->bf16_grad, e};
+    factor concat_grad = {work->concat_grad, work->bf16_concat_grad, e};
     factor output = table_factor(model, work, VLP_TABLE_OUTPUT);
-    backend->normal_tanh_backward(compute, work->spare_rows, output_grad, rounding, work->output,
-                                  work->activated, work->norms, batch, e);
+    backend->tanh_normalize_backward(compute, work->spare_rows, output_grad, layout, work->output,
+                                     work->activated, work->norms, batch, e);
     backend->bias_backward(compute, tables[VLP_TABLE_OUTPUT_BIAS].grad, NULL, work->spare_rows,
-                           work->rounded_grad, NULL, batch, e);
-    multiply(model, true, false, e, joined, batch, grad,
-             (factor){work->joined, work->rounded_joined, joined}, 0, tables[VLP_TABLE_OUTPUT].grad,
-             joined);
-    multiply(model, false, false, batch, e, e, grad, output, 0, work->joined_grad, e);
+                           work->bf16_grad, NULL, batch, e);
+    multiply(model, true, false, e, concat, batch, grad,
+             (factor){work->concat, work->bf16_concat, concat}, 0, tables[VLP_TABLE_OUTPUT].grad,
+             concat);
+    multiply(model, false, false, batch, e, e, grad, output, 0, work->concat_grad, e);
     if (sources)
         multiply(model, false, false, batch, width, e, grad, behind(output, e), 0, sources->q_grad,
                  width);
     backend->bias_backward(compute, tables[VLP_TABLE_NODE_BIAS].grad, tables[VLP_TABLE_EDGE_BIAS].grad,
-                           work->joined_grad, work->rounded_joined_grad, references->counts, batch, e);
-    multiply(model, true, false, e, width, batch, joined_grad,
-             (factor){inputs->k, inputs->rounded_k, width}, 0, tables[VLP_TABLE_NODE].grad, width);
-    multiply(model, true, false, e, width, batch, joined_grad,
-             (factor){inputs->s, inputs->rounded_s, width}, 0, tables[VLP_TABLE_EDGE].grad, width);
-    if (!sources || references->most == 0) return VLP_OK;
+                           work->concat_grad, work->bf16_concat_grad, references->counts, batch, e);
+    multiply(model, true, false, e, width, batch, concat_grad,
+             (factor){inputs->k, inputs->bf16_k, width}, 0, tables[VLP_TABLE_NODE].grad, width);
+    multiply(model, true, false, e, width, batch, concat_grad,
+             (factor){inputs->s, inputs->bf16_s, width}, 0, tables[VLP_TABLE_EDGE].grad, width);
+    if (!sources || references->capacity == 0) return VLP_OK;
     VLP_TRY(pass_on(model, work, references, batch, sources, true));
     return pass_on(model, work, references, batch, sources, false);
 }

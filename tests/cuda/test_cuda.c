@@ -316,7 +316,7 @@ static void test_ranks(void **state) {
     both_close(&b);
 }
 
-/* Both backends choose the same of the same scores, which are sums without rounding. */
+/* Both backends choose the same of the same scores, which are sums without layout. */
 static void check_best(both *b, int32_t rows, int32_t entities, int32_t wanted, int32_t range) {
     int64_t cells = (int64_t)rows * entities;
     double *values = lab_zeros(&b->cpu, 2 * cells);

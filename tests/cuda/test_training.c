@@ -124,11 +124,11 @@ static double drift(const trained *cpu, const trained *there) {
     return sqrt(difference / moved);
 }
 
-/* The CPU trains in fp32 whatever the precision; rounded copies stay near it. Adam makes steps of one
+/* The CPU trains in fp32 whatever the precision; bf16 copies stay near it. Adam makes steps of one
  * size out of gradients of any: where they are as good as nothing, tables drift apart. */
 static void check_training(int i, vlp_precision precision) {
-    bool rounded = precision == VLP_PRECISION_BF16;
-    double loss_limit = rounded ? 3e-2 : 5e-3, drift_limit = rounded ? 0.5 : 0.3;
+    bool bf16 = precision == VLP_PRECISION_BF16;
+    double loss_limit = bf16 ? 3e-2 : 5e-3, drift_limit = bf16 ? 0.5 : 0.3;
     vlp_settings settings = settings_of(cases[i]);
     settings.precision = (int32_t)precision;
     trained cpu = train(&vlp_cpu_backend, &settings, family(), true);
@@ -136,13 +136,13 @@ static void check_training(int i, vlp_precision precision) {
     for (int l = 0; l < LOSSES; l++)
         if (!(fabs(cpu.losses[l] - there.losses[l]) <= loss_limit * (fabs(cpu.losses[l]) + 0.05))) {
             print_error("%s, case %d%s: step %d, %s loss %.6g, on the CPU %.6g\n", cases[i][0], i,
-                        rounded ? " in bf16" : "", l / 2, l % 2 ? "vertical" : "horizontal",
+                        bf16 ? " in bf16" : "", l / 2, l % 2 ? "vertical" : "horizontal",
                         there.losses[l], cpu.losses[l]);
             fail();
         }
     if (!(drift(&cpu, &there) <= drift_limit)) {
         print_error("%s, case %d%s: tables are off by %.3g of their way\n", cases[i][0], i,
-                    rounded ? " in bf16" : "", drift(&cpu, &there));
+                    bf16 ? " in bf16" : "", drift(&cpu, &there));
         fail();
     }
     trained_free(&cpu);

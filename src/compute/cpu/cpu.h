@@ -103,18 +103,18 @@ void cpu_relation_query(vlp_compute *, const vlp_form *, float *, const float *,
 void cpu_relation_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
                                  const float *, const float *, int64_t);
 void cpu_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
-vlp_status cpu_cube_loss(vlp_compute *, double *, float *, uint8_t *, const float *, const int32_t *,
-                         int64_t, int32_t, int32_t, float, bool);
+vlp_status cpu_n3_loss(vlp_compute *, double *, float *, uint8_t *, const float *, const int32_t *,
+                       int64_t, int32_t, int32_t, float, bool);
 void cpu_update(vlp_compute *, const vlp_update *, const vlp_updated *, int32_t);
-void cpu_mean_references(vlp_compute *, const vlp_form *, const vlp_head_inputs *,
+void cpu_mean_references(vlp_compute *, const vlp_form *, const vlp_aggregator_inputs *,
                          const vlp_reference_batch *, const float *, const float *, const int32_t *,
                          const float *, int64_t);
-void cpu_join_query(vlp_compute *, const vlp_form *, float *, vlp_bf16 *, const float *, const float *,
-                    const int32_t *, const float *, int64_t);
-void cpu_normal_tanh(vlp_compute *, float *, float *, float *, vlp_bf16 *, const vlp_rounding *,
-                     const float *, int64_t, int32_t);
-void cpu_normal_tanh_backward(vlp_compute *, float *, const float *, const vlp_rounding *, const float *,
-                              const float *, const float *, int64_t, int32_t);
+void cpu_concat_query(vlp_compute *, const vlp_form *, float *, vlp_bf16 *, const float *, const float *,
+                      const int32_t *, const float *, int64_t);
+void cpu_tanh_normalize(vlp_compute *, float *, float *, float *, vlp_bf16 *, const vlp_bf16_layout *,
+                        const float *, int64_t, int32_t);
+void cpu_tanh_normalize_backward(vlp_compute *, float *, const float *, const vlp_bf16_layout *,
+                                 const float *, const float *, const float *, int64_t, int32_t);
 void cpu_bias_backward(vlp_compute *, float *, float *, float *, vlp_bf16 *, const int32_t *, int64_t,
                        int32_t);
 vlp_plan *cpu_plan_new(vlp_compute *);
@@ -127,7 +127,7 @@ vlp_status cpu_choose_columns(vlp_compute *, int32_t *, const vlp_columns *, con
 void cpu_sum(vlp_compute *, double *, const float *, int64_t, double);
 void cpu_side(vlp_compute *);
 void cpu_square_sum(vlp_compute *, double *, const float *, const uint8_t *, int64_t, int32_t);
-void cpu_judge(vlp_compute *, vlp_step_report *, const vlp_judgement *);
+void cpu_check_step(vlp_compute *, vlp_step_report *, const vlp_step_check *);
 vlp_status cpu_rank(vlp_compute *, int32_t *, int32_t *, int32_t *, const vlp_ranked *);
 vlp_status cpu_selection_new(vlp_compute *, vlp_selection **, int32_t, int32_t, int32_t);
 void cpu_selection_free(vlp_compute *, vlp_selection *);

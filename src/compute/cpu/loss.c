@@ -16,21 +16,22 @@ static inline float exponent_of(const vlp_weight_form *form, float n, float c) {
 VLP_CLONES static float negative_row(const vlp_weight_form *given, float *scores, float weight,
                                      int32_t width) {
     const vlp_weight_form copy = *given, *form = &copy; /* nothing the loops write can be in it */
-    float c = scores[0], most = -INFINITY, total = 0, sum = 0, half = 0.5f * weight;
-#pragma omp simd reduction(max : most)
+    float c = scores[0], maximum = -INFINITY, total = 0, sum = 0, half = 0.5f * weight;
+#pragma omp simd reduction(max : maximum)
     for (int32_t j = 1; j < width; j++) {
         float exponent = exponent_of(form, scores[j], c);
-        most = exponent > most ? exponent : most;
+        maximum = exponent > maximum ? exponent : maximum;
     }
     scores[0] = -half * vlp_sigmoid(-c);
     float loss = half * vlp_minus_log_sigmoid(c);
-    if (!(most > -FLT_MAX)) { /* no pair at all: a reduction may start at -FLT_MAX as well as at -inf */
+    if (!(maximum >
+          -FLT_MAX)) { /* no pair at all: a reduction may start at -FLT_MAX as well as at -inf */
         for (int32_t j = 1; j < width; j++) scores[j] = 0;
         return loss;
     }
 #pragma omp simd reduction(+ : total, sum)
     for (int32_t j = 1; j < width; j++) {
-        float n = scores[j], share = expf(exponent_of(form, n, c) - most);
+        float n = scores[j], share = expf(exponent_of(form, n, c) - maximum);
         float e = expf(-fabsf(n)), sigmoid = (n >= 0 ? 1.0f : e) / (1.0f + e);
         total += share;
         /* -log s(-n) = max(n, 0) + log(1 + e^-|n|) */
@@ -52,19 +53,19 @@ void cpu_negative_loss(vlp_compute *compute, const vlp_weight_form *form, float 
 /* Log-sum-exp in fp32 with the largest taken out; the answer's logit enters the loss as it is. */
 VLP_CLONES static float softmax_row(float *x, int32_t answer, float weight, const float *scale,
                                     const float *offset, float temperature, int64_t columns) {
-    float most = -INFINITY, total = 0;
+    float maximum = -INFINITY, total = 0;
     if (scale)
         for (int64_t j = 0; j < columns; j++) x[j] *= temperature * scale[j];
     else if (temperature != 1.0f)
         for (int64_t j = 0; j < columns; j++) x[j] *= temperature;
     if (offset)
         for (int64_t j = 0; j < columns; j++) x[j] += offset[j];
-#pragma omp simd reduction(max : most)
-    for (int64_t j = 0; j < columns; j++) most = x[j] > most ? x[j] : most;
-    float gold = x[answer] - most;
+#pragma omp simd reduction(max : maximum)
+    for (int64_t j = 0; j < columns; j++) maximum = x[j] > maximum ? x[j] : maximum;
+    float gold = x[answer] - maximum;
 #pragma omp simd reduction(+ : total)
     for (int64_t j = 0; j < columns; j++) {
-        x[j] = expf(x[j] - most);
+        x[j] = expf(x[j] - maximum);
         total += x[j];
     }
     float share = weight * temperature / total;
@@ -75,11 +76,11 @@ VLP_CLONES static float softmax_row(float *x, int32_t answer, float weight, cons
     return weight * (logf(total) - gold);
 }
 
-void cpu_softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *rounded, float *row_loss,
+void cpu_softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
                       const int32_t *answers, const float *weights, const float *column_scale,
                       const float *column_offset, float temperature, int64_t count, int64_t columns,
                       int64_t stride) {
-    (void)rounded; /* never asked for */
+    (void)bf16; /* never asked for */
 #pragma omp parallel for num_threads(compute->threads) schedule(static)
     for (int64_t i = 0; i < count; i++)
         row_loss[i] = softmax_row(logits + i * stride, answers[i], weights[i], column_scale,

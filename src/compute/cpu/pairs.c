@@ -202,7 +202,7 @@ vlp_status cpu_pair_backward(vlp_compute *compute, const vlp_form *form, float *
                              const float *scores_grad, const float *q, const int32_t *relations,
                              const float *relation_table, int32_t relation_count,
                              const float *entity_table, int32_t entities, const vlp_pairs *pairs) {
-    assert(entity_grad); /* rounded copies are not asked for here */
+    assert(entity_grad); /* bf16 copies are not asked for here */
     int64_t size = (int64_t)pairs->batch * form->query_width;
     if (vlp_form_moves_answers(form))
         return moved_backward(compute, form, q_grad, entity_grad, touched, relation_grad, scores_grad, q,

@@ -5,7 +5,7 @@
 #include "compute/cpu/cpu.h"
 
 /* Mixed scores are made once, for everyone by the same instructions: the answer's score, made a second
- * time elsewhere, might be rounded otherwise and invent ties. */
+ * time elsewhere, might be bf16 otherwise and invent ties. */
 VLP_CLONES static void mix_row(float *out, const float *vertical, const float *horizontal,
                                vlp_mixture mixture, int32_t entities) {
     float v = mixture.vertical, h = mixture.horizontal;

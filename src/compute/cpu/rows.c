@@ -161,7 +161,7 @@ void cpu_scale_columns(vlp_compute *compute, float *x, const float *scale, int64
 }
 
 /* d |z|^3 = 3 |z| z, for a real number and for both parts of a complex one. Returns the sum of cubes. */
-static float cube_row(float *g, const float *x, float weight, int32_t width, bool moduli) {
+static float n3_row(float *g, const float *x, float weight, int32_t width, bool moduli) {
     float total = 0;
     int32_t half = width / 2;
     for (int32_t j = 0; moduli && j < half; j++) {
@@ -179,9 +179,9 @@ static float cube_row(float *g, const float *x, float weight, int32_t width, boo
 }
 
 /* A row that is meant several times has its gradient as many times. */
-vlp_status cpu_cube_loss(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
-                         const float *table, const int32_t *ids, int64_t count, int32_t rows,
-                         int32_t width, float weight, bool moduli) {
+vlp_status cpu_n3_loss(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
+                       const float *table, const int32_t *ids, int64_t count, int32_t rows,
+                       int32_t width, float weight, bool moduli) {
     cpu_segments *segments = &compute->segments;
     compute->segments_of = NULL;
     VLP_TRY(cpu_segments_make(segments, ids, count, rows));
@@ -193,7 +193,7 @@ vlp_status cpu_cube_loss(vlp_compute *compute, double *loss, float *grad, uint8_
         float times = (float)(segments->start[s + 1] - segments->start[s]);
         cpu_touch(grad + row * width, touched, row, width);
         parts[s] =
-            times * cube_row(grad + row * width, table + row * width, weight * times, width, moduli);
+            times * n3_row(grad + row * width, table + row * width, weight * times, width, moduli);
     }
     *loss += (double)weight * sum_in_order(parts, segments->segments);
     return VLP_OK;

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "compute/cpu/cpu.h"
 
-enum { MOST_SHELLS = 16 };
+enum { MAX_SHELLS = 16 };
 
 /* Random words of one query, in order. */
 typedef struct word_stream {
@@ -40,8 +40,8 @@ typedef struct drawing {
     int32_t head;
     int32_t *mark, stamp;
     word_stream random;
-    int32_t left[MOST_SHELLS];   /* members that remain in each shell */
-    double falloff[MOST_SHELLS]; /* exp(-alpha0 k): a member's weight, k shells behind the nearest */
+    int32_t left[MAX_SHELLS];   /* members that remain in each shell */
+    double falloff[MAX_SHELLS]; /* exp(-alpha0 k): a member's weight, k shells behind the nearest */
     int32_t shells;
 } drawing;
 

@@ -1,4 +1,4 @@
-/* What a step is made of besides its mathematics: its values, its queries, its judgement. */
+/* What a step is made of besides its mathematics: its values, its queries, its check. */
 #include <math.h>
 #include <string.h>
 
@@ -31,8 +31,8 @@ vlp_status cpu_step_end(vlp_compute *compute, vlp_plan *plan) {
     return VLP_OK;
 }
 
-void cpu_judge(vlp_compute *compute, vlp_step_report *report, const vlp_judgement *judgement) {
-    vlp_judge(report, judgement, compute->values.step);
+void cpu_check_step(vlp_compute *compute, vlp_step_report *report, const vlp_step_check *check) {
+    vlp_step_check_apply(report, check, compute->values.step);
 }
 
 /* ---- The batch ----------------------------------------------------------------------------------- */
@@ -43,9 +43,9 @@ static void set_references(const vlp_query_tables *tables, const vlp_batch *batc
     int32_t count = tables->edges ? tables->edge_counts[query] : 0;
     batch->reference_counts[i] = count;
     for (int32_t j = 0; j < count; j++) {
-        vlp_triple edge = tables->items[tables->edges[query * tables->most + j].edge];
-        batch->reference_heads[i * tables->most + j] = forward ? edge.head : edge.tail;
-        batch->reference_answers[i * tables->most + j] = forward ? edge.tail : edge.head;
+        vlp_triple edge = tables->items[tables->edges[query * tables->capacity + j].edge];
+        batch->reference_heads[i * tables->capacity + j] = forward ? edge.head : edge.tail;
+        batch->reference_answers[i * tables->capacity + j] = forward ? edge.tail : edge.head;
     }
 }
 

@@ -120,9 +120,9 @@ void cuda_product(vlp_compute *compute, bool transpose_a, bool transpose_b, int6
                          CUDA_R_32F, static_cast<int>(ldc), compute_type(compute), CUBLAS_GEMM_DEFAULT));
 }
 
-void cuda_product_rounded(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                          int64_t k, float alpha, const vlp_bf16 *a, int64_t lda, const vlp_bf16 *b,
-                          int64_t ldb, float beta, float *c, int64_t ldc) {
+void cuda_product_bf16(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                       int64_t k, float alpha, const vlp_bf16 *a, int64_t lda, const vlp_bf16 *b,
+                       int64_t ldb, float beta, float *c, int64_t ldc) {
     if (m == 0 || n == 0) return;
     note(compute,
          library.product(handle_of(compute), transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,

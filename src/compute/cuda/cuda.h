@@ -64,7 +64,7 @@ struct vlp_compute {
     cudaStream_t stream;     /* where work goes now */
     cudaStream_t streams[2]; /* the main one, and the one aside */
     int aside;               /* which of them `stream` is */
-    cudaEvent_t forked, joined;
+    cudaEvent_t forked, concat;
     int multiprocessors;
     size_t shared_limit; /* bytes of shared memory a block can ask for */
     cuda_blas *blas;
@@ -136,9 +136,10 @@ void cuda_products(vlp_compute *compute, bool transpose_a, bool transpose_b, int
 /* ---- The operations, one file a group, as in cpu/ ---- */
 void cuda_product(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const float *, int64_t,
                   const float *, int64_t, float, float *, int64_t);
-void cuda_product_rounded(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const vlp_bf16 *,
-                          int64_t, const vlp_bf16 *, int64_t, float, float *, int64_t);
-void cuda_round_rows(vlp_compute *, vlp_bf16 *, const vlp_rounding *, const float *, int64_t, int64_t);
+void cuda_product_bf16(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const vlp_bf16 *,
+                       int64_t, const vlp_bf16 *, int64_t, float, float *, int64_t);
+void cuda_convert_rows(vlp_compute *, vlp_bf16 *, const vlp_bf16_layout *, const float *, int64_t,
+                       int64_t);
 void cuda_gather(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t);
 vlp_status cuda_scatter_add(vlp_compute *, float *, uint8_t *, const float *, const float *,
                             const int32_t *, int64_t, int32_t, int32_t);
@@ -149,8 +150,8 @@ void cuda_project_add(vlp_compute *, float *, const float *, const float *, cons
                       int32_t);
 void cuda_inverse_norms(vlp_compute *, float *, const float *, int64_t, int32_t);
 void cuda_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
-vlp_status cuda_cube_loss(vlp_compute *, double *, float *, uint8_t *, const float *, const int32_t *,
-                          int64_t, int32_t, int32_t, float, bool);
+vlp_status cuda_n3_loss(vlp_compute *, double *, float *, uint8_t *, const float *, const int32_t *,
+                        int64_t, int32_t, int32_t, float, bool);
 void cuda_sum(vlp_compute *, double *, const float *, int64_t, double);
 void cuda_square_sum(vlp_compute *, double *, const float *, const uint8_t *, int64_t, int32_t);
 void cuda_query(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,
@@ -172,7 +173,7 @@ vlp_status cuda_pair_backward(vlp_compute *, const vlp_form *, float *, float *,
                               const float *, int32_t, const vlp_pairs *);
 vlp_status cuda_pair_update(vlp_compute *, const vlp_form *, const vlp_update *, const vlp_updated *,
                             const float *, const float *, const vlp_pairs *);
-vlp_status cuda_pair_norms(vlp_compute *, float *, const float *, int32_t, const vlp_rounding *);
+vlp_status cuda_pair_norms(vlp_compute *, float *, const float *, int32_t, const vlp_bf16_layout *);
 vlp_status cuda_moved_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
                              const float *, const float *, const vlp_pairs *);
 vlp_status cuda_moved_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,
@@ -187,15 +188,15 @@ void cuda_softmax_loss(vlp_compute *, float *, vlp_bf16 *, float *, const int32_
 vlp_status cuda_sample(vlp_compute *, int32_t *, const int32_t *, int32_t, const int64_t *,
                        const int64_t *, const int32_t *, const vlp_sample_options *);
 void cuda_update(vlp_compute *, const vlp_update *, const vlp_updated *, int32_t);
-void cuda_mean_references(vlp_compute *, const vlp_form *, const vlp_head_inputs *,
+void cuda_mean_references(vlp_compute *, const vlp_form *, const vlp_aggregator_inputs *,
                           const vlp_reference_batch *, const float *, const float *, const int32_t *,
                           const float *, int64_t);
-void cuda_join_query(vlp_compute *, const vlp_form *, float *, vlp_bf16 *, const float *, const float *,
-                     const int32_t *, const float *, int64_t);
-void cuda_normal_tanh(vlp_compute *, float *, float *, float *, vlp_bf16 *, const vlp_rounding *,
-                      const float *, int64_t, int32_t);
-void cuda_normal_tanh_backward(vlp_compute *, float *, const float *, const vlp_rounding *,
-                               const float *, const float *, const float *, int64_t, int32_t);
+void cuda_concat_query(vlp_compute *, const vlp_form *, float *, vlp_bf16 *, const float *,
+                       const float *, const int32_t *, const float *, int64_t);
+void cuda_tanh_normalize(vlp_compute *, float *, float *, float *, vlp_bf16 *, const vlp_bf16_layout *,
+                         const float *, int64_t, int32_t);
+void cuda_tanh_normalize_backward(vlp_compute *, float *, const float *, const vlp_bf16_layout *,
+                                  const float *, const float *, const float *, int64_t, int32_t);
 void cuda_bias_backward(vlp_compute *, float *, float *, float *, vlp_bf16 *, const int32_t *, int64_t,
                         int32_t);
 vlp_status cuda_rank(vlp_compute *, int32_t *, int32_t *, int32_t *, const vlp_ranked *);
@@ -212,9 +213,9 @@ vlp_status cuda_step_end(vlp_compute *, vlp_plan *);
 void cuda_choose_batch(vlp_compute *, const vlp_query_tables *, const vlp_batch *);
 vlp_status cuda_choose_columns(vlp_compute *, int32_t *, const vlp_columns *, const int32_t *, int32_t,
                                int32_t, int32_t, uint64_t);
-void cuda_side_begin(vlp_compute *);
-void cuda_side_end(vlp_compute *);
-void cuda_side_join(vlp_compute *);
-void cuda_judge(vlp_compute *, vlp_step_report *, const vlp_judgement *);
+void cuda_fork_begin(vlp_compute *);
+void cuda_fork_end(vlp_compute *);
+void cuda_fork_join(vlp_compute *);
+void cuda_check_step(vlp_compute *, vlp_step_report *, const vlp_step_check *);
 
 #endif

@@ -128,7 +128,7 @@ __device__ inline void put4(float *to, const float values[4], int left, bool ali
 /* ---- Norms of rows ------------------------------------------------------------------------------- */
 
 /* A block a row. The norms of a table are made anew when it was loaded and along with every update:
- * both add the same numbers in the same order, rounded the same. */
+ * both add the same numbers in the same order, bf16 the same. */
 enum { NORM_THREADS = 256 };
 
 __device__ inline void add_square(float &sum, float x) {
@@ -147,13 +147,13 @@ __device__ inline float inverse_norm(float sum, float *shared) {
 
 /* ---- bf16 ---------------------------------------------------------------------------------------- */
 
-__device__ inline vlp_bf16 rounded(float x) {
+__device__ inline vlp_bf16 bf16(float x) {
     return __bfloat16_as_ushort(__float2bfloat16_rn(x));
 }
 
 /* Two numbers in one word, the first in its lower half. */
-__device__ inline uint32_t rounded_pair(float low, float high) {
-    return static_cast<uint32_t>(rounded(high)) << 16 | rounded(low);
+__device__ inline uint32_t bf16_pair(float low, float high) {
+    return static_cast<uint32_t>(bf16(high)) << 16 | bf16(low);
 }
 
 __device__ inline float low_half(uint32_t word) {
@@ -164,10 +164,10 @@ __device__ inline float high_half(uint32_t word) {
     return __uint_as_float(word & 0xffff0000u);
 }
 
-/* Where column `column` of a row stands in its rounded copy. */
-__device__ inline int32_t rounded_place(const vlp_rounding &rounding, int32_t column) {
-    int32_t part = column / rounding.width;
-    return part * rounding.padded + column - part * rounding.width;
+/* Where column `column` of a row stands in its bf16 copy. */
+__device__ inline int32_t bf16_place(const vlp_bf16_layout &layout, int32_t column) {
+    int32_t part = column / layout.width;
+    return part * layout.padded + column - part * layout.width;
 }
 
 /* Roots as the hardware gives them, within an ulp or two; numbers below 1e-38 count as zero, which saves

@@ -12,12 +12,12 @@ __global__ static void negative_rows(vlp_weight_form form, float *scores, float 
     __shared__ float shared[32];
     int64_t i = blockIdx.x;
     float *row = scores + i * width, c = row[0], half = 0.5f * weights[i];
-    float most = -INFINITY, total = 0, loss = 0;
+    float maximum = -INFINITY, total = 0, loss = 0;
     for (int32_t j = 1 + threadIdx.x; j < width; j += NEGATIVE_THREADS)
-        if (row[j] != -INFINITY) most = fmaxf(most, vlp_weight_exponent(&form, row[j], c));
-    most = block_max(most, shared);
+        if (row[j] != -INFINITY) maximum = fmaxf(maximum, vlp_weight_exponent(&form, row[j], c));
+    maximum = block_max(maximum, shared);
     for (int32_t j = 1 + threadIdx.x; j < width; j += NEGATIVE_THREADS)
-        if (row[j] != -INFINITY) total += expf(vlp_weight_exponent(&form, row[j], c) - most);
+        if (row[j] != -INFINITY) total += expf(vlp_weight_exponent(&form, row[j], c) - maximum);
     total = block_sum(total, shared);
     for (int32_t j = 1 + threadIdx.x; j < width; j += NEGATIVE_THREADS) {
         float n = row[j];
@@ -25,7 +25,7 @@ __global__ static void negative_rows(vlp_weight_form form, float *scores, float 
             row[j] = 0;
             continue;
         }
-        float p1 = expf(vlp_weight_exponent(&form, n, c) - most) / total;
+        float p1 = expf(vlp_weight_exponent(&form, n, c) - maximum) / total;
         loss += half * p1 * vlp_minus_log_sigmoid(-n);
         row[j] = half * p1 * vlp_sigmoid(n);
     }
@@ -49,31 +49,31 @@ void cuda_negative_loss(vlp_compute *compute, const vlp_weight_form *form, float
 /* Below every logit that is a number. */
 constexpr float LOWEST = -3e38f;
 
-/* Rounded step by step: joined with what is done to it next, a logit would differ from itself. */
+/* Rounded step by step: concat with what is done to it next, a logit would differ from itself. */
 __device__ static float logit_of(float x, float temperature, float scale) {
     return __fmul_rn(x, __fmul_rn(temperature, scale));
 }
 
 /* A sum of exponentials of a thread, the largest exponent taken out. */
 typedef struct exponentials {
-    float most, sum;
+    float maximum, sum;
 } exponentials;
 
 /* A logit of -inf is nobody; one that is no number makes the sum none. */
 __device__ static void add_logits(exponentials &e, const float x[4]) {
-    float most = fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
-    if (most > e.most) {
-        e.sum *= __expf(e.most - most);
-        e.most = most;
+    float maximum = fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
+    if (maximum > e.maximum) {
+        e.sum *= __expf(e.maximum - maximum);
+        e.maximum = maximum;
     }
-    e.sum += (__expf(x[0] - e.most) + __expf(x[1] - e.most)) +
-             (__expf(x[2] - e.most) + __expf(x[3] - e.most));
+    e.sum += (__expf(x[0] - e.maximum) + __expf(x[1] - e.maximum)) +
+             (__expf(x[2] - e.maximum) + __expf(x[3] - e.maximum));
 }
 
 /* What a row is made of. */
 typedef struct softmax_row {
     float *logits;
-    vlp_bf16 *rounded; /* NULL: the gradients replace the logits */
+    vlp_bf16 *bf16; /* NULL: the gradients replace the logits */
     const float *scale, *offset;
     float temperature;
     int32_t columns;
@@ -99,13 +99,12 @@ __device__ static void load_logits(const softmax_row &row, float x[4], float s[4
 template <bool WHOLE>
 __device__ static void store_gradients(const softmax_row &row, const float x[4], int32_t j) {
     int32_t left = WHOLE ? 4 : row.columns - j;
-    if (!row.rounded) {
+    if (!row.bf16) {
         put4(row.logits + j, x, left, WHOLE, false);
     } else if (WHOLE) {
-        *reinterpret_cast<uint2 *>(row.rounded + j) = {rounded_pair(x[0], x[1]),
-                                                       rounded_pair(x[2], x[3])};
+        *reinterpret_cast<uint2 *>(row.bf16 + j) = {bf16_pair(x[0], x[1]), bf16_pair(x[2], x[3])};
     } else {
-        for (int i = 0; i < 4 && i < left; i++) row.rounded[j + i] = rounded(x[i]);
+        for (int i = 0; i < 4 && i < left; i++) row.bf16[j + i] = bf16(x[i]);
     }
 }
 
@@ -117,14 +116,14 @@ __device__ static void add_columns(const softmax_row &row, exponentials &e, int3
 }
 
 template <bool WHOLE>
-__device__ static void set_gradients(const softmax_row &row, float most, float share, float full,
+__device__ static void set_gradients(const softmax_row &row, float maximum, float share, float full,
                                      int32_t answer, int32_t j) {
     float x[4], s[4];
     load_logits<WHOLE>(row, x, s, j);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        x[i] = __fmul_rn(__expf(x[i] - most), share);
-        /* Not joined with a product: a sure answer has no gradient at all. */
+        x[i] = __fmul_rn(__expf(x[i] - maximum), share);
+        /* Not concat with a product: a sure answer has no gradient at all. */
         if (j + i == answer) x[i] -= full;
         x[i] *= s[i];
     }
@@ -141,36 +140,36 @@ __global__ static void __launch_bounds__(THREADS)
     int32_t answer = answers[i], first = 4 * threadIdx.x;
     float weight = weights[i];
     row.logits += i * stride;
-    if (row.rounded) row.rounded += i * stride;
+    if (row.bf16) row.bf16 += i * stride;
     exponentials e = {LOWEST, 0};
 #pragma unroll 2
     for (int32_t j = first; j < row.whole; j += STEP) add_columns<true>(row, e, j);
     for (int32_t j = row.whole + first; j < row.columns; j += STEP) add_columns<false>(row, e, j);
     float gold = logit_of(row.logits[answer], row.temperature, row.scale ? row.scale[answer] : 1.0f);
     if (row.offset) gold = __fadd_rn(gold, row.offset[answer]);
-    float most = block_max(e.most, shared); /* and everybody has read the answer's logit */
-    float sum = block_sum(e.sum * __expf(e.most - most), shared);
+    float maximum = block_max(e.maximum, shared); /* and everybody has read the answer's logit */
+    float sum = block_sum(e.sum * __expf(e.maximum - maximum), shared);
     float full = weight * row.temperature, share = full / sum;
 #pragma unroll 2
     for (int32_t j = first; j < row.whole; j += STEP)
-        set_gradients<true>(row, most, share, full, answer, j);
+        set_gradients<true>(row, maximum, share, full, answer, j);
     for (int32_t j = row.whole + first; j < row.columns; j += STEP)
-        set_gradients<false>(row, most, share, full, answer, j);
-    if (threadIdx.x == 0) row_loss[i] = weight * (logf(sum) - (gold - most));
+        set_gradients<false>(row, maximum, share, full, answer, j);
+    if (threadIdx.x == 0) row_loss[i] = weight * (logf(sum) - (gold - maximum));
 }
 
-void cuda_softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *rounded, float *row_loss,
+void cuda_softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
                        const int32_t *answers, const float *weights, const float *column_scale,
                        const float *column_offset, float temperature, int64_t count, int64_t columns,
                        int64_t stride) {
     if (count == 0) return;
-    uintptr_t places = reinterpret_cast<uintptr_t>(logits) | reinterpret_cast<uintptr_t>(rounded) |
+    uintptr_t places = reinterpret_cast<uintptr_t>(logits) | reinterpret_cast<uintptr_t>(bf16) |
                        reinterpret_cast<uintptr_t>(column_scale) |
                        reinterpret_cast<uintptr_t>(column_offset);
     bool aligned = stride % 4 == 0 && places % sizeof(float4) == 0 && !column_offset;
     int32_t width = static_cast<int32_t>(columns);
     softmax_row row = {
-        logits, rounded, column_scale, column_offset, temperature, width, aligned ? width / 4 * 4 : 0};
+        logits, bf16, column_scale, column_offset, temperature, width, aligned ? width / 4 * 4 : 0};
     if (columns > 4096)
         LAUNCH(compute, softmax_rows<1024>, static_cast<unsigned>(count), 1024, 0, row, row_loss,
                answers, weights, stride);

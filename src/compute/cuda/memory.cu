@@ -157,7 +157,7 @@ static void cuda_close(vlp_compute *compute) {
     if (compute->ring) cudaFreeHost(compute->ring);
     cudaFree(compute->values);
     if (compute->forked) cudaEventDestroy(compute->forked);
-    if (compute->joined) cudaEventDestroy(compute->joined);
+    if (compute->concat) cudaEventDestroy(compute->concat);
     for (cudaStream_t stream : compute->streams)
         if (stream) cudaStreamDestroy(stream);
     free(compute);
@@ -181,7 +181,7 @@ static void open_parts(vlp_compute *compute) {
                                                i == 0 ? low : high),
                   "making a stream");
     compute->stream = compute->streams[0];
-    for (cudaEvent_t *event : {&compute->forked, &compute->joined})
+    for (cudaEvent_t *event : {&compute->forked, &compute->concat})
         cuda_note(compute, cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
     cuda_note(compute, cudaMalloc(&compute->values, sizeof(vlp_step_values)), "taking memory");
     cuda_note(compute, cudaMallocHost(&compute->ring, RING * sizeof(vlp_step_values)),
@@ -218,7 +218,7 @@ static vlp_status cuda_open(vlp_compute **out, int32_t) {
 static void fill_memory_operations(vlp_backend *table) {
     table->name = "cuda";
     table->stride = 32;
-    table->rounds = true;
+    table->uses_bf16 = true;
     table->even = true;
     table->tile = 32 << 20;
     table->probe = cuda_probe;
@@ -244,22 +244,22 @@ static void fill_step_operations(vlp_backend *table) {
     table->choose_columns = cuda_choose_columns;
     table->sum = cuda_sum;
     table->square_sum = cuda_square_sum;
-    table->judge = cuda_judge;
-    table->side_begin = cuda_side_begin;
-    table->side_end = cuda_side_end;
-    table->side_join = cuda_side_join;
+    table->check_step = cuda_check_step;
+    table->fork_begin = cuda_fork_begin;
+    table->fork_end = cuda_fork_end;
+    table->fork_join = cuda_fork_join;
     table->sample = cuda_sample;
     table->update = cuda_update;
     table->rank = cuda_rank;
     table->negative_loss = cuda_negative_loss;
     table->softmax_loss = cuda_softmax_loss;
-    table->cube_loss = cuda_cube_loss;
+    table->n3_loss = cuda_n3_loss;
 }
 
 static void fill_row_operations(vlp_backend *table) {
     table->product = cuda_product;
-    table->product_rounded = cuda_product_rounded;
-    table->round_rows = cuda_round_rows;
+    table->product_bf16 = cuda_product_bf16;
+    table->convert_rows = cuda_convert_rows;
     table->gather = cuda_gather;
     table->scatter_add = cuda_scatter_add;
     table->scatter_mean = cuda_scatter_mean;
@@ -281,9 +281,9 @@ static void fill_model_operations(vlp_backend *table) {
     table->pair_norms = cuda_pair_norms;
     table->all_scores = cuda_all_scores;
     table->mean_references = cuda_mean_references;
-    table->join_query = cuda_join_query;
-    table->normal_tanh = cuda_normal_tanh;
-    table->normal_tanh_backward = cuda_normal_tanh_backward;
+    table->concat_query = cuda_concat_query;
+    table->tanh_normalize = cuda_tanh_normalize;
+    table->tanh_normalize_backward = cuda_tanh_normalize_backward;
     table->bias_backward = cuda_bias_backward;
 }
 

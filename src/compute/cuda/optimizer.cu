@@ -1,5 +1,5 @@
 /* One fused pass over all tables, a block a row: read gradient and moments, write moments and
- * parameters, their rounded copy and the row's norm. Rate, corrections, clipping and faults are read on
+ * parameters, their bf16 copy and the row's norm. Rate, corrections, clipping and faults are read on
  * the device. */
 #include "compute/cuda/update.h"
 
@@ -7,8 +7,8 @@ enum { UPDATE_THREADS = NORM_THREADS };
 
 /* The tables, one after the other: the rows of table i are first[i] .. first[i + 1] of all. */
 typedef struct update_list {
-    vlp_updated tables[VLP_MOST_TABLES];
-    int64_t first[VLP_MOST_TABLES + 1];
+    vlp_updated tables[VLP_MAX_TABLES];
+    int64_t first[VLP_MAX_TABLES + 1];
 } update_list;
 
 /* What a thread has seen of its row. */
@@ -17,15 +17,15 @@ typedef struct row_sums {
     float finite; /* zero times the gradient: zero, where that is finite */
 } row_sums;
 
-__device__ static void copy_quad(vlp_bf16 *copy, const vlp_rounding &rounding, const float x[4],
+__device__ static void copy_quad(vlp_bf16 *copy, const vlp_bf16_layout &layout, const float x[4],
                                  int32_t j) {
-    if (rounding.width % 4 == 0) {
-        *reinterpret_cast<uint2 *>(copy + rounded_place(rounding, j)) = {rounded_pair(x[0], x[1]),
-                                                                         rounded_pair(x[2], x[3])};
+    if (layout.width % 4 == 0) {
+        *reinterpret_cast<uint2 *>(copy + bf16_place(layout, j)) = {bf16_pair(x[0], x[1]),
+                                                                    bf16_pair(x[2], x[3])};
         return;
     }
 #pragma unroll
-    for (int i = 0; i < 4; i++) copy[rounded_place(rounding, j + i)] = rounded(x[i]);
+    for (int i = 0; i < 4; i++) copy[bf16_place(layout, j + i)] = bf16(x[i]);
 }
 
 /* Four numbers at a time. */
@@ -33,8 +33,7 @@ __device__ static row_sums update_quads(const row_update &u, const vlp_updated &
                                         bool touched) {
     row_sums sums = {0, 0};
     int64_t at = row * table.width;
-    vlp_bf16 *copy =
-        table.rounded ? table.rounded + row * vlp_rounding_stride(&table.rounding) : nullptr;
+    vlp_bf16 *copy = table.bf16 ? table.bf16 + row * vlp_bf16_layout_stride(&table.layout) : nullptr;
     for (int32_t j = 4 * threadIdx.x; j < table.width; j += 4 * UPDATE_THREADS) {
         float x[4], v[4], m[4] = {0, 0, 0, 0}, g[4] = {0, 0, 0, 0};
         load4(x, table.value + at + j, 4, true);
@@ -45,7 +44,7 @@ __device__ static row_sums update_quads(const row_update &u, const vlp_updated &
         put4(table.value + at + j, x, 4, true, false);
         put4(table.second + at + j, v, 4, true, false);
         if (u.kind == 0) put4(table.first + at + j, m, 4, true, false);
-        if (copy) copy_quad(copy, table.rounding, x, j);
+        if (copy) copy_quad(copy, table.layout, x, j);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             add_square(sums.square, x[i]);
@@ -59,8 +58,7 @@ __device__ static row_sums update_singles(const row_update &u, const vlp_updated
                                           bool touched) {
     row_sums sums = {0, 0};
     int64_t at = row * table.width;
-    vlp_bf16 *copy =
-        table.rounded ? table.rounded + row * vlp_rounding_stride(&table.rounding) : nullptr;
+    vlp_bf16 *copy = table.bf16 ? table.bf16 + row * vlp_bf16_layout_stride(&table.layout) : nullptr;
     for (int32_t j = threadIdx.x; j < table.width; j += UPDATE_THREADS) {
         float x = table.value[at + j], v = table.second[at + j], g = touched ? table.grad[at + j] : 0.0f;
         float m = u.kind == 0 ? table.first[at + j] : 0.0f;
@@ -68,7 +66,7 @@ __device__ static row_sums update_singles(const row_update &u, const vlp_updated
         table.value[at + j] = x;
         table.second[at + j] = v;
         if (u.kind == 0) table.first[at + j] = m;
-        if (copy) copy[rounded_place(table.rounding, j)] = rounded(x);
+        if (copy) copy[bf16_place(table.layout, j)] = bf16(x);
         add_square(sums.square, x);
         sums.finite += 0.0f * g;
     }

@@ -331,7 +331,7 @@ static void launch_gradients(vlp_compute *compute, const pair_work *work, const 
 template <int SIMILARITY>
 static void run_scores(vlp_compute *compute, const pair_work *work, float *parts) {
     if (work->queries)
-        cuda_rounded_scores(compute, work, parts);
+        cuda_bf16_scores(compute, work, parts);
     else if (work->lanes == 32)
         launch_scores<SIMILARITY, 32>(compute, work, parts);
     else if (work->lanes == 16)
@@ -365,7 +365,7 @@ static bool open_work(vlp_compute *compute, pair_work *work, const vlp_form *for
     work->table = table;
     plan_slices(work);
     again = again || !is_sorted(compute, pairs, entities);
-    if (pairs->rounded && !cuda_round_queries(compute, work, again)) return false;
+    if (pairs->bf16 && !cuda_convert_queries(compute, work, again)) return false;
     work->grid = dim3(cuda_blocks(entities, WALK_THREADS / 32), static_cast<unsigned>(work->cut.slices));
     return sort_pairs(compute, &work->pairs, pairs, entities, again);
 }
@@ -406,7 +406,7 @@ static void make_gradients(vlp_compute *compute, const pair_work *work, const pa
     float *sorted = make_weights<SIMILARITY>(compute, work, &weights);
     if (!sorted) return;
     if (work->queries) {
-        cuda_rounded_gradients(compute, work, out, sorted, weights);
+        cuda_bf16_gradients(compute, work, out, sorted, weights);
         return;
     }
     if (out->entities) run_gradients<SIMILARITY>(compute, work, out, sorted);

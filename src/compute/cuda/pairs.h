@@ -1,5 +1,5 @@
 /* What the kernels over pairs share: pairs in the order of their entities, and the walks over rows in
- * fp32 (pairs.cu) and over rounded copies (pairs_rounded.cu). */
+ * fp32 (pairs.cu) and over bf16 copies (pairs_bf16.cu). */
 #ifndef VLP_COMPUTE_CUDA_PAIRS_H
 #define VLP_COMPUTE_CUDA_PAIRS_H
 
@@ -33,7 +33,7 @@ typedef struct pair_work {
     sorted_pairs pairs;
     slicing cut;
     int32_t lanes;     /* of a pair */
-    vlp_bf16 *queries; /* the rounded queries, where the pass is over rounded copies; else NULL */
+    vlp_bf16 *queries; /* the bf16 queries, where the pass is over bf16 copies; else NULL */
     dim3 grid;
 } pair_work;
 
@@ -43,16 +43,16 @@ typedef struct pair_gradients {
     uint8_t *touched;
 } pair_gradients;
 
-/* ---- Over rounded copies ---- */
+/* ---- Over bf16 copies ---- */
 /* Rounds the queries, unless they are those of the last call, and sets how rows are cut. */
-bool cuda_round_queries(vlp_compute *compute, pair_work *work, bool again);
+bool cuda_convert_queries(vlp_compute *compute, pair_work *work, bool again);
 /* parts (slices, total): sums over a slice of every pair, in sorted order. */
-void cuda_rounded_scores(vlp_compute *compute, const pair_work *work, float *parts);
+void cuda_bf16_scores(vlp_compute *compute, const pair_work *work, float *parts);
 /* The entities' gradients from weights (total) in sorted order; the queries' from weights (batch,
  * width).
  */
-void cuda_rounded_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
-                            const float *sorted, const float *weights);
+void cuda_bf16_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+                         const float *sorted, const float *weights);
 
 /* The same gradients of entities, and their update (see pair_update in backend.h). */
 void cuda_updated_pairs(vlp_compute *compute, const pair_work *work, const vlp_update *update,

@@ -1,6 +1,6 @@
 /* Pairs and the update of their entities in one: an entity's gradient stays in registers, and the walk,
  * which waits for instructions, and the update, which waits for memory, fill each other's gaps. */
-#include "compute/cuda/pairs_rounded.h"
+#include "compute/cuda/pairs_bf16.h"
 #include "compute/cuda/update.h"
 
 /* ---- Norms --------------------------------------------------------------------------------------- */
@@ -18,15 +18,15 @@ template <int SIMILARITY> __device__ static float square_of(const float x[PARTS<
 /* squares (slices, rows): of a table as it stands. */
 template <int SIMILARITY>
 __global__ static void __launch_bounds__(WALK_THREADS)
-    slice_squares(float *squares, const float *table, vlp_rounding rounding, int32_t rows) {
+    slice_squares(float *squares, const float *table, vlp_bf16_layout layout, int32_t rows) {
     int32_t row = static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32);
     int32_t first = static_cast<int32_t>(blockIdx.y) * SLICE + 4 * (threadIdx.x % 32);
     if (row >= rows) return;
-    const float *from = table + static_cast<int64_t>(row) * PARTS<SIMILARITY> * rounding.width + first;
+    const float *from = table + static_cast<int64_t>(row) * PARTS<SIMILARITY> * layout.width + first;
     float x[PARTS<SIMILARITY>][4];
 #pragma unroll
     for (int part = 0; part < PARTS<SIMILARITY>; part++)
-        load4(x[part], from + part * rounding.width, rounding.width - first, rounding.width % 4 == 0);
+        load4(x[part], from + part * layout.width, layout.width - first, layout.width % 4 == 0);
     float square = square_of<SIMILARITY>(x);
     if (threadIdx.x % 32 == 0) squares[static_cast<int64_t>(blockIdx.y) * rows + row] = square;
 }
@@ -51,8 +51,8 @@ template <int SIMILARITY> struct entity_columns {
     int32_t first, width;
 
     __device__ entity_columns(const vlp_updated &table, int64_t row_of_warp, int32_t first_of_lane)
-        : row(row_of_warp), at(row * COUNT * table.rounding.width + first_of_lane), first(first_of_lane),
-          width(table.rounding.width) {
+        : row(row_of_warp), at(row * COUNT * table.layout.width + first_of_lane), first(first_of_lane),
+          width(table.layout.width) {
     }
 
     __device__ void load(float out[4], const float *from, int part) const {
@@ -72,17 +72,17 @@ template <int SIMILARITY> struct entity_columns {
         }
     }
 
-    /* As the rounded copy has them: it need not be read beside them. */
-    __device__ packed<SIMILARITY, 4> rounded() const {
+    /* As the bf16 copy has them: it need not be read beside them. */
+    __device__ packed<SIMILARITY, 4> bf16() const {
         packed<SIMILARITY, 4> k;
 #pragma unroll
         for (int part = 0; part < COUNT; part++)
-            *reinterpret_cast<uint2 *>(k.at[part]) = rounded_four(x[part]);
+            *reinterpret_cast<uint2 *>(k.at[part]) = bf16_four(x[part]);
         return k;
     }
 
-    __device__ static uint2 rounded_four(const float four[4]) {
-        return {rounded_pair(four[0], four[1]), rounded_pair(four[2], four[3])};
+    __device__ static uint2 bf16_four(const float four[4]) {
+        return {bf16_pair(four[0], four[1]), bf16_pair(four[2], four[3])};
     }
 
     __device__ void update(const row_update &u, const vlp_updated &table, const float grad[COUNT][4]) {
@@ -93,9 +93,9 @@ template <int SIMILARITY> struct entity_columns {
             put(table.second, v[part], part);
             if (u.kind == 0) put(table.first, m[part], part);
             /* Behind the last number the copy has zeros, as x has. */
-            if (first < table.rounding.padded)
-                *reinterpret_cast<uint2 *>(table.rounded + row * vlp_rounding_stride(&table.rounding) +
-                                           part * table.rounding.padded + first) = rounded_four(x[part]);
+            if (first < table.layout.padded)
+                *reinterpret_cast<uint2 *>(table.bf16 + row * vlp_bf16_layout_stride(&table.layout) +
+                                           part * table.layout.padded + first) = bf16_four(x[part]);
         }
     }
 };
@@ -123,17 +123,17 @@ enum { MOVE_THREADS = 128 };
 template <int SIMILARITY>
 __global__ static void __launch_bounds__(MOVE_THREADS, 8)
     update_pairs(vlp_update update, const __grid_constant__ vlp_updated table,
-                 const vlp_step_values *values, float *squares, const float *weights, rounded_rows from,
+                 const vlp_step_values *values, float *squares, const float *weights, bf16_rows from,
                  sorted_pairs pairs, int32_t slices) {
     int32_t warp = static_cast<int32_t>(blockIdx.x * (MOVE_THREADS / 32) + threadIdx.x / 32);
-    rounded_walk<SIMILARITY, 32> at(from, warp / slices, warp % slices);
+    bf16_walk<SIMILARITY, 32> at(from, warp / slices, warp % slices);
     bool fault = update.report && update.report->fault != VLP_FAULT_NONE;
     if (fault || at.row >= pairs.entities) return;
     entity_columns<SIMILARITY> columns(table, at.row, at.first);
     float grad[PARTS<SIMILARITY>][4] = {}, finite = 0;
     int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
     columns.read(table, update.kind);
-    if (begin < end) walk_backward(grad, at, columns.rounded(), pairs, weights, begin, end);
+    if (begin < end) walk_backward(grad, at, columns.bf16(), pairs, weights, begin, end);
     add_touched(grad, table, columns);
 #pragma unroll
     for (int part = 0; part < PARTS<SIMILARITY>; part++)
@@ -160,7 +160,7 @@ static void launch_update(vlp_compute *compute, const pair_work *work, const vlp
 template <int SIMILARITY>
 static void launch_squares(vlp_compute *compute, const pair_work *work, float *squares) {
     LAUNCH(compute, slice_squares<SIMILARITY>, work->grid, WALK_THREADS, 0, squares, work->table,
-           work->given->rounding, work->pairs.entities);
+           work->given->layout, work->pairs.entities);
 }
 
 static void finish(vlp_compute *compute, const pair_work *work, float *out, const float *squares) {
@@ -195,19 +195,19 @@ void cuda_updated_pairs(vlp_compute *compute, const pair_work *work, const vlp_u
 }
 
 vlp_status cuda_pair_norms(vlp_compute *compute, float *out, const float *table, int32_t entities,
-                           const vlp_rounding *rounding) {
+                           const vlp_bf16_layout *layout) {
     vlp_pairs given = {};
     pair_work work = {};
-    given.rounding = *rounding;
+    given.layout = *layout;
     work.given = &given;
     work.table = table;
     work.pairs.entities = entities;
-    work.cut.slices = (rounding->padded + SLICE - 1) / SLICE;
+    work.cut.slices = (layout->padded + SLICE - 1) / SLICE;
     work.grid = dim3(cuda_blocks(entities, WALK_THREADS / 32), static_cast<unsigned>(work.cut.slices));
     float *squares =
         scratch<float>(compute, SLOT_PAIR_SQUARES, static_cast<int64_t>(work.cut.slices) * entities);
     if (!squares || entities == 0) return cuda_status(compute);
-    if (rounding->parts == 2)
+    if (layout->parts == 2)
         launch_squares<VLP_MINUS_MODULUS>(compute, &work, squares);
     else
         launch_squares<VLP_DOT>(compute, &work, squares);

@@ -6,11 +6,11 @@
  * themselves, sum for sum by the same instructions. */
 #include "compute/cuda/tiles.h"
 
-enum { RANK_THREADS = 512, RANK_GROUP = 9, MOST_MIXTURES = 64 };
+enum { RANK_THREADS = 512, RANK_GROUP = 9, MAX_MIXTURES = 64 };
 
 /* Passed by value, so that no copy to the device is waited for. */
 typedef struct mixture_list {
-    vlp_mixture items[MOST_MIXTURES];
+    vlp_mixture items[MAX_MIXTURES];
     int32_t count;
 } mixture_list;
 
@@ -28,7 +28,7 @@ typedef struct rank_view {
     mixture_list mixtures;
 } rank_view;
 
-/* Mixed scores are made by the same instructions for everyone: the answer's score, rounded otherwise,
+/* Mixed scores are made by the same instructions for everyone: the answer's score, bf16 otherwise,
  * would invent ties. */
 __device__ static float mixed(bool has_vertical, float vertical, float horizontal, vlp_mixture mixture) {
     float h = __fmul_rn(mixture.horizontal, horizontal);
@@ -316,9 +316,9 @@ vlp_status cuda_rank(vlp_compute *compute, int32_t *above, int32_t *equal, int32
                                             ranked->entity_table, ranked->entities, ranked->count);
         if (status != VLP_OK) return status;
     }
-    for (int32_t first = 0; first < ranked->mixture_count; first += MOST_MIXTURES) {
+    for (int32_t first = 0; first < ranked->mixture_count; first += MAX_MIXTURES) {
         int32_t left = ranked->mixture_count - first;
-        view.mixtures.count = left < MOST_MIXTURES ? left : MOST_MIXTURES;
+        view.mixtures.count = left < MAX_MIXTURES ? left : MAX_MIXTURES;
         for (int32_t m = 0; m < view.mixtures.count; m++)
             view.mixtures.items[m] = ranked->mixtures[first + m];
         view.above = above + first;

@@ -247,32 +247,31 @@ void cuda_scale_columns(vlp_compute *compute, float *x, const float *scale, int6
     LAUNCH(compute, scale_all, static_cast<unsigned>(rows), 512, 0, x, scale, columns);
 }
 
-/* ---- Rounded copies ------------------------------------------------------------------------------ */
+/* ---- bf16 copies ------------------------------------------------------------------------------ */
 
-__global__ static void round_all(vlp_bf16 *out, vlp_rounding rounding, const float *from,
-                                 int64_t stride) {
+__global__ static void convert_all(vlp_bf16 *out, vlp_bf16_layout layout, const float *from,
+                                   int64_t stride) {
     int64_t row = blockIdx.x;
-    int32_t j = my_column(), width = vlp_rounding_stride(&rounding);
+    int32_t j = my_column(), width = vlp_bf16_layout_stride(&layout);
     if (j >= width) return;
-    int32_t part = j / rounding.padded, at = j - part * rounding.padded;
-    out[row * width + j] =
-        at < rounding.width ? rounded(from[row * stride + part * rounding.width + at]) : 0;
+    int32_t part = j / layout.padded, at = j - part * layout.padded;
+    out[row * width + j] = at < layout.width ? bf16(from[row * stride + part * layout.width + at]) : 0;
 }
 
-void cuda_round_rows(vlp_compute *compute, vlp_bf16 *out, const vlp_rounding *rounding,
-                     const float *from, int64_t stride, int64_t rows) {
+void cuda_convert_rows(vlp_compute *compute, vlp_bf16 *out, const vlp_bf16_layout *layout,
+                       const float *from, int64_t stride, int64_t rows) {
     if (rows == 0) return;
-    LAUNCH(compute, round_all, cuda_grid(rows, vlp_rounding_stride(rounding)), COLUMN_BLOCK, 0, out,
-           *rounding, from, stride);
+    LAUNCH(compute, convert_all, cuda_grid(rows, vlp_bf16_layout_stride(layout)), COLUMN_BLOCK, 0, out,
+           *layout, from, stride);
 }
 
 /* ---- N3 ------------------------------------------------------------------------------------------ */
 
 /* d |z|^3 = 3 |z| z, for a real number and for both parts of a complex one. A block for every item; the
  * first of a segment works for all of it: they all mean the same row. */
-__global__ static void cube_rows(float *parts, float *grad, const float *table, const uint8_t *holds,
-                                 cuda_segments segments, int64_t count, uint32_t rows, int32_t width,
-                                 float weight, bool moduli) {
+__global__ static void n3_rows(float *parts, float *grad, const float *table, const uint8_t *holds,
+                               cuda_segments segments, int64_t count, uint32_t rows, int32_t width,
+                               float weight, bool moduli) {
     __shared__ float shared[32];
     int64_t at = blockIdx.x;
     bool begins = segment_begins(segments.keys, at, rows);
@@ -294,15 +293,15 @@ __global__ static void cube_rows(float *parts, float *grad, const float *table, 
     if (threadIdx.x == 0) parts[at] = times * total;
 }
 
-vlp_status cuda_cube_loss(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
-                          const float *table, const int32_t *ids, int64_t count, int32_t rows,
-                          int32_t width, float weight, bool moduli) {
+vlp_status cuda_n3_loss(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
+                        const float *table, const int32_t *ids, int64_t count, int32_t rows,
+                        int32_t width, float weight, bool moduli) {
     cuda_segments segments;
     const uint8_t *holds;
     float *parts = scratch<float>(compute, SLOT_SUMS, count > 2 * SUM_BLOCKS ? count : 2 * SUM_BLOCKS);
     if (count == 0 || !parts || !open_segments(compute, &segments, &holds, touched, ids, count, rows))
         return cuda_status(compute);
-    LAUNCH(compute, cube_rows, static_cast<unsigned>(count), 512, 0, parts, grad, table, holds, segments,
+    LAUNCH(compute, n3_rows, static_cast<unsigned>(count), 512, 0, parts, grad, table, holds, segments,
            count, static_cast<uint32_t>(rows), width, weight, moduli);
     cuda_sum(compute, loss, parts, count, static_cast<double>(weight));
     return cuda_status(compute);

@@ -15,7 +15,7 @@
 #include "compute/cuda/sample_keys.h"
 
 enum {
-    MOST_KEPT = 8192,
+    MAX_KEPT = 8192,
     BINS = 512,          /* of keys, 64 an octave at first */
     FEW_TOGETHER = 64,   /* keys that are compared each with each */
     FIXED_SHARED = 12288 /* bytes of shared memory that do not grow with the work, and some to spare */
@@ -143,7 +143,7 @@ __device__ static void write_set(int32_t *row, int32_t *line, const uint32_t *bi
 }
 
 template <source Shells>
-__global__ static void __launch_bounds__(MOST_SAMPLE_THREADS, 2)
+__global__ static void __launch_bounds__(MAX_SAMPLE_THREADS, 2)
     sample_few(int32_t *entities, sampling options, const int32_t *heads, const int64_t *known_begin,
                const int64_t *known_end, const int32_t *known, const vlp_step_values *values) {
     /* (capacity) keys with their entities, then line (capacity), then a bit an entity: known ones, later
@@ -181,7 +181,7 @@ __global__ static void __launch_bounds__(MOST_SAMPLE_THREADS, 2)
 /* ---- Many: the threshold is found to the key, and all up to it are taken in order ---------------- */
 
 template <source Shells>
-__global__ static void __launch_bounds__(MOST_SAMPLE_THREADS, 2)
+__global__ static void __launch_bounds__(MAX_SAMPLE_THREADS, 2)
     sample_many(int32_t *entities, sampling options, const int32_t *heads, const int64_t *known_begin,
                 const int64_t *known_end, const int32_t *known, const vlp_step_values *values) {
     __shared__ drawing draw;
@@ -216,7 +216,7 @@ __global__ static void __launch_bounds__(MOST_SAMPLE_THREADS, 2)
 /* Threads a query, so that as many queries as can be are drawn for at once. */
 static int threads_for(const vlp_compute *compute, int32_t batch) {
     int32_t together = (batch + compute->multiprocessors - 1) / compute->multiprocessors;
-    return together <= 2 ? MOST_SAMPLE_THREADS : together <= 4 ? 256 : 128;
+    return together <= 2 ? MAX_SAMPLE_THREADS : together <= 4 ? 256 : 128;
 }
 
 template <source Shells>
@@ -231,12 +231,12 @@ static vlp_status sample(vlp_compute *compute, int32_t *entities, const int32_t 
     work.seed = options->seed;
     /* Twice six deviations and a few: as good as never too few or too many. */
     double room = options->count + 2 * (6 * std::sqrt(static_cast<double>(options->count)) + 32);
-    if (room > MOST_KEPT) room = MOST_KEPT;
+    if (room > MAX_KEPT) room = MAX_KEPT;
     work.capacity = static_cast<int32_t>(room);
     size_t bytes = static_cast<size_t>(work.capacity) * (sizeof(uint64_t) + sizeof(int32_t)) +
                    static_cast<size_t>(options->entities + 31) / 32 * sizeof(uint32_t);
-    if (room >= MOST_KEPT || bytes > compute->shared_limit - FIXED_SHARED) {
-        LAUNCH(compute, sample_many<Shells>, static_cast<unsigned>(batch), MOST_SAMPLE_THREADS, 0,
+    if (room >= MAX_KEPT || bytes > compute->shared_limit - FIXED_SHARED) {
+        LAUNCH(compute, sample_many<Shells>, static_cast<unsigned>(batch), MAX_SAMPLE_THREADS, 0,
                entities, work, heads, known_begin, known_end, known, compute->values);
         return cuda_status(compute);
     }

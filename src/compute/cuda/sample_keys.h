@@ -18,14 +18,14 @@
 #include "compute/cuda/device.h"
 
 enum {
-    MOST_SHELLS = 16,
-    MOST_SAMPLE_THREADS = 512,
-    ROOM = 128,       /* entities that can wait in line, whole warps of them */
-    LEADING = 127,    /* the seven leading bits of u */
-    SHARING = 16,     /* entities that share random words */
-    GROUP = 32,       /* entities that a lane passes over at a time */
-    KEY_OCTAVE = 22,  /* bits of a key behind its exponent */
-    MOST_OCTAVES = 46 /* between two shells: E is in 2^-40 .. 2^5, beyond it nothing changes places */
+    MAX_SHELLS = 16,
+    MAX_SAMPLE_THREADS = 512,
+    ROOM = 128,      /* entities that can wait in line, whole warps of them */
+    LEADING = 127,   /* the seven leading bits of u */
+    SHARING = 16,    /* entities that share random words */
+    GROUP = 32,      /* entities that a lane passes over at a time */
+    KEY_OCTAVE = 22, /* bits of a key behind its exponent */
+    MAX_OCTAVES = 46 /* between two shells: E is in 2^-40 .. 2^5, beyond it nothing changes places */
 };
 
 /* Where shells come from: there is one, a matrix of distances, lists of who is near. */
@@ -50,10 +50,10 @@ typedef struct query {
 
 /* A query's drawing, in shared memory. */
 typedef struct drawing {
-    int32_t left[MOST_SHELLS];     /* members that are not known */
-    uint32_t octaves[MOST_SHELLS]; /* of 1 / w, relative to the nearest shell: whole powers of two, as
-                                      they are added to keys */
-    float scale[MOST_SHELLS];      /* and what is left of it, 1 .. 2 */
+    int32_t left[MAX_SHELLS];      /* members that are not known */
+    uint32_t octaves[MAX_SHELLS];  /* of 1 / w, relative to the nearest shell: whole powers of two, as
+                                       they are added to keys */
+    float scale[MAX_SHELLS];       /* and what is left of it, 1 .. 2 */
     uint4 bound;                   /* of the leading bits: a byte for each distance 0 .. 15 */
     uint32_t threshold, low, high; /* keys up to the threshold are kept; too few up to low, too many up
                                       to high */
@@ -134,7 +134,7 @@ __device__ static query open_query(const sampling &options, const int32_t *heads
  * NULL. All threads. */
 __device__ static void open_shells(const sampling &options, const query &asked, drawing &draw,
                                    uint32_t *known) {
-    if (threadIdx.x < MOST_SHELLS) draw.left[threadIdx.x] = 0;
+    if (threadIdx.x < MAX_SHELLS) draw.left[threadIdx.x] = 0;
     __syncthreads();
     if (threadIdx.x < 32) {
         int32_t shell = threadIdx.x, members = 0;
@@ -197,9 +197,9 @@ __device__ static void open_threshold(const sampling &options, const query &aske
         int32_t shell = threadIdx.x;
         unsigned some = __ballot_sync(ALL_LANES, shell <= asked.last && draw.left[shell] > 0);
         int32_t first = some ? __ffs(static_cast<int>(some)) - 1 : 0;
-        double octaves = fmin(static_cast<double>(options.alpha0) * 1.4426950408889634, MOST_OCTAVES);
+        double octaves = fmin(static_cast<double>(options.alpha0) * 1.4426950408889634, MAX_OCTAVES);
         double mine = shell > first ? octaves * (shell - first) : 0, whole = floor(mine);
-        if (shell < MOST_SHELLS) {
+        if (shell < MAX_SHELLS) {
             draw.octaves[shell] = static_cast<uint32_t>(whole) << KEY_OCTAVE;
             draw.scale[shell] = exp2f(static_cast<float>(mine - whole));
         }
@@ -294,7 +294,7 @@ __device__ static uint4 distances_of(const query &asked, int32_t group, int32_t 
 template <class Keep>
 __device__ static void pass_over(const sampling &options, const query &asked, const drawing &draw,
                                  Keep keep) {
-    __shared__ int32_t lines[MOST_SAMPLE_THREADS / 32][ROOM];
+    __shared__ int32_t lines[MAX_SAMPLE_THREADS / 32][ROOM];
     int32_t lane = threadIdx.x % 32, *line = lines[threadIdx.x / 32], waiting = 0;
     int32_t groups = (options.entities + GROUP - 1) / GROUP, step = blockDim.x;
     uint4 bound = draw.bound;

@@ -8,7 +8,7 @@
 /* A step looks at STEP scores of a row. Rooms of up to SHARED_ROOM candidates stand in shared memory,
  * larger ones in the device's. */
 enum { SELECT_THREADS = 512, EACH = 2, STEP = SELECT_THREADS * EACH, SHARED_ROOM = 2048 };
-constexpr int64_t MOST_ROOM = 1 << 30;
+constexpr int64_t MAX_ROOM = 1 << 30;
 
 typedef struct candidate {
     uint64_t key;
@@ -197,7 +197,7 @@ vlp_status cuda_selection_new(vlp_compute *compute, vlp_selection **out, int32_t
     *out = nullptr;
     int64_t room = SHARED_ROOM;
     while (room < static_cast<int64_t>(wanted) + STEP) room *= 2;
-    if (room > MOST_ROOM) return fail_memory();
+    if (room > MAX_ROOM) return fail_memory();
     vlp_selection *selection = static_cast<vlp_selection *>(calloc(1, sizeof *selection));
     if (!selection) return fail_memory();
     selection->capacity = rows;

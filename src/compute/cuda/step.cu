@@ -1,4 +1,4 @@
-/* What a step is made of besides its mathematics: its values, its queries, its judgement; and its plan,
+/* What a step is made of besides its mathematics: its values, its queries, its check; and its plan,
  * a graph of its operations that is recorded once and launched from then on. */
 #include <cstdlib>
 
@@ -79,8 +79,8 @@ bool cuda_step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_values
 vlp_status cuda_step_end(vlp_compute *compute, vlp_plan *plan) {
     compute->stepping = false;
     if (compute->aside) { /* the step was given up in between */
-        cuda_side_end(compute);
-        cuda_side_join(compute);
+        cuda_fork_end(compute);
+        cuda_fork_join(compute);
     }
     plan->ran = true;
     if (!plan->recording) return cuda_status(compute);
@@ -98,32 +98,32 @@ vlp_status cuda_step_end(vlp_compute *compute, vlp_plan *plan) {
 /* ---- Two things at once -------------------------------------------------------------------------- */
 
 /* Recorded, this becomes two branches of the graph. */
-void cuda_side_begin(vlp_compute *compute) {
+void cuda_fork_begin(vlp_compute *compute) {
     cuda_note(compute, cudaEventRecord(compute->forked, compute->streams[0]), "parting work");
     cuda_note(compute, cudaStreamWaitEvent(compute->streams[1], compute->forked, 0), "parting work");
     compute->aside = 1;
     compute->stream = compute->streams[1];
 }
 
-void cuda_side_end(vlp_compute *compute) {
-    cuda_note(compute, cudaEventRecord(compute->joined, compute->streams[1]), "parting work");
+void cuda_fork_end(vlp_compute *compute) {
+    cuda_note(compute, cudaEventRecord(compute->concat, compute->streams[1]), "parting work");
     compute->aside = 0;
     compute->stream = compute->streams[0];
 }
 
-void cuda_side_join(vlp_compute *compute) {
-    cuda_note(compute, cudaStreamWaitEvent(compute->streams[0], compute->joined, 0), "joining work");
+void cuda_fork_join(vlp_compute *compute) {
+    cuda_note(compute, cudaStreamWaitEvent(compute->streams[0], compute->concat, 0), "joining work");
 }
 
-/* ---- The judgement ------------------------------------------------------------------------------- */
+/* ---- The check ------------------------------------------------------------------------------- */
 
-__global__ static void judge_step(vlp_step_report *report, vlp_judgement judgement,
-                                  const vlp_step_values *values) {
-    vlp_judge(report, &judgement, values->step);
+__global__ static void check_losses(vlp_step_report *report, vlp_step_check check,
+                                    const vlp_step_values *values) {
+    vlp_step_check_apply(report, &check, values->step);
 }
 
-void cuda_judge(vlp_compute *compute, vlp_step_report *report, const vlp_judgement *judgement) {
-    LAUNCH(compute, judge_step, 1, 1, 0, report, *judgement, compute->values);
+void cuda_check_step(vlp_compute *compute, vlp_step_report *report, const vlp_step_check *check) {
+    LAUNCH(compute, check_losses, 1, 1, 0, report, *check, compute->values);
 }
 
 /* ---- The batch ----------------------------------------------------------------------------------- */
@@ -169,9 +169,9 @@ __global__ static void choose_queries(vlp_query_tables tables, vlp_batch batch,
     int32_t count = tables.edges ? tables.edge_counts[query] : 0;
     if (lane == 0) batch.reference_counts[i] = count;
     for (int32_t j = lane; j < count; j += CHOOSE_LANES) {
-        vlp_triple edge = tables.items[tables.edges[query * tables.most + j].edge];
-        batch.reference_heads[i * tables.most + j] = forward ? edge.head : edge.tail;
-        batch.reference_answers[i * tables.most + j] = forward ? edge.tail : edge.head;
+        vlp_triple edge = tables.items[tables.edges[query * tables.capacity + j].edge];
+        batch.reference_heads[i * tables.capacity + j] = forward ? edge.head : edge.tail;
+        batch.reference_answers[i * tables.capacity + j] = forward ? edge.tail : edge.head;
     }
 }
 

@@ -1,6 +1,6 @@
 /* The likeliest missing triples: see vlp_mine_options in vlp.h for what is asked and what is not.
  *
- * Questions are asked in a fixed order (relation, direction, entity) in chunks of a fixed size; between
+ * Queries are asked in a fixed order (relation, direction, entity) in chunks of a fixed size; between
  * two chunks a few numbers and the triples kept so far are the whole state, so that going on after an
  * interruption gives what an undisturbed run gives. */
 #include <math.h>
@@ -12,10 +12,10 @@
 #include <xxhash.h>
 
 #include "graph/places.h"
-#include "learn/score.h"
+#include "run/score.h"
 #include "store/safetensors.h"
 
-enum { SAVE_EVERY = 16 /* chunks */, FIGURES = 5, MOST_PER_QUERY = 1000 };
+enum { SAVE_EVERY = 16 /* chunks */, FIGURES = 5, MAX_PER_QUERY = 1000 };
 
 /* How far it is. */
 typedef struct progress_of_mining {
@@ -304,9 +304,9 @@ static vlp_status finish(vlp_mining **out, miner *work, const vlp_calibration *c
 static vlp_status check(const vlp_run *run, const vlp_mine_options *options) {
     if (options->count < 1)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d triples asked for; it is 1 or more", options->count);
-    if (options->per_query < 1 || options->per_query > MOST_PER_QUERY)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "%d candidates a question; it is 1 to %d",
-                        options->per_query, MOST_PER_QUERY);
+    if (options->per_query < 1 || options->per_query > MAX_PER_QUERY)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%d candidates a query; it is 1 to %d", options->per_query,
+                        MAX_PER_QUERY);
     if (options->relation < -1 || options->relation >= vlp_dataset_relation_count(run->dataset))
         return vlp_fail(VLP_ERROR_ARGUMENT, "relation %d of %d", options->relation,
                         vlp_dataset_relation_count(run->dataset));

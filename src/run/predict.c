@@ -1,9 +1,9 @@
-/* Answers to questions, and what they were copied from. */
+/* Answers to queries, and what they were copied from. */
 #include <math.h>
 #include <string.h>
 
 #include "graph/reference.h"
-#include "learn/run_inside.h"
+#include "run/run_internal.h"
 
 /* ---- What a run keeps for it --------------------------------------------------------------------- */
 
@@ -303,7 +303,7 @@ vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vlp_query 
     return answer(out, run, queries, answers, count, &options);
 }
 
-vlp_query vlp_query_of(const vlp_dataset *dataset, vlp_triple question) {
-    if (question.tail < 0) return (vlp_query){question.head, question.relation, -1};
-    return (vlp_query){question.tail, question.relation + vlp_dataset_relation_count(dataset), -1};
+vlp_query vlp_query_of(const vlp_dataset *dataset, vlp_triple query) {
+    if (query.tail < 0) return (vlp_query){query.head, query.relation, -1};
+    return (vlp_query){query.tail, query.relation + vlp_dataset_relation_count(dataset), -1};
 }

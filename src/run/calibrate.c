@@ -8,10 +8,10 @@
 
 #include "base/random.h"
 #include "graph/places.h"
-#include "learn/score.h"
+#include "run/score.h"
 #include "store/safetensors.h"
 
-enum { MOST_POSITIVES = 4000, TRIES = 64 };
+enum { MAX_POSITIVES = 4000, TRIES = 64 };
 
 /* ---- What a result belongs to -------------------------------------------------------------------- */
 
@@ -69,10 +69,10 @@ static vlp_status samples_new(samples *set, int64_t most) {
     return vlp_fail_memory("calibration");
 }
 
-/* Takes all of valid, or MOST_POSITIVES of it at random: each is taken with the chance that what is
+/* Takes all of valid, or MAX_POSITIVES of it at random: each is taken with the chance that what is
  * still wanted has among what is still to come. */
 static void take_positives(samples *set, const vlp_triple_list *valid, uint64_t seed) {
-    int64_t wanted = valid->count < MOST_POSITIVES ? valid->count : MOST_POSITIVES;
+    int64_t wanted = valid->count < MAX_POSITIVES ? valid->count : MAX_POSITIVES;
     for (int64_t i = 0; i < valid->count; i++) {
         vlp_random4 random = vlp_random(seed, VLP_STREAM_CALIBRATION, (uint64_t)i, 0);
         int64_t left = valid->count - i, missing = wanted - set->count;
@@ -137,7 +137,7 @@ out:
 static vlp_status compute(vlp_calibration *out, vlp_run *run, const vlp_calibration_options *options) {
     vlp_status status = VLP_OK;
     const vlp_triple_list *valid = &run->dataset->splits[VLP_VALID];
-    int64_t positives = valid->count < MOST_POSITIVES ? valid->count : MOST_POSITIVES;
+    int64_t positives = valid->count < MAX_POSITIVES ? valid->count : MAX_POSITIVES;
     samples set = {0};
     /* A live graph may hold the triples of valid: the fit would then look better than it is. */
     vlp_live_graph *live = run->live;

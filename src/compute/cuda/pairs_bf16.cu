@@ -1,31 +1,31 @@
-/* Pairs over rounded copies. The walks are those of pairs.cu; queries are rounded slice by slice, so
+/* Pairs over bf16 copies. The walks are those of pairs.cu; queries are bf16 slice by slice, so
  * that the slice that all blocks read at the same time stands together. */
-#include "compute/cuda/pairs_rounded.h"
+#include "compute/cuda/pairs_bf16.h"
 
-/* ---- The queries, rounded ------------------------------------------------------------------------ */
+/* ---- The queries, bf16 ------------------------------------------------------------------------ */
 
 /* out (slices, batch, parts, SLICE), zeros behind the last number of a part. */
-__global__ static void round_queries(vlp_bf16 *out, const float *q, int32_t batch, int32_t parts,
-                                     int32_t width) {
+__global__ static void convert_queries(vlp_bf16 *out, const float *q, int32_t batch, int32_t parts,
+                                       int32_t width) {
     int64_t query = blockIdx.x, slice = blockIdx.y;
     vlp_bf16 *to = out + (slice * batch + query) * parts * SLICE;
     for (int i = threadIdx.x; i < parts * SLICE; i += blockDim.x) {
         int64_t part = i / SLICE, unit = slice * SLICE + i % SLICE;
-        to[i] = unit < width ? rounded(q[(query * parts + part) * width + unit]) : 0;
+        to[i] = unit < width ? bf16(q[(query * parts + part) * width + unit]) : 0;
     }
 }
 
-bool cuda_round_queries(vlp_compute *compute, pair_work *work, bool again) {
-    const vlp_rounding *rounding = &work->given->rounding;
-    int32_t batch = work->given->batch, parts = rounding->parts;
-    work->cut.slices = (rounding->padded + SLICE - 1) / SLICE;
+bool cuda_convert_queries(vlp_compute *compute, pair_work *work, bool again) {
+    const vlp_bf16_layout *layout = &work->given->layout;
+    int32_t batch = work->given->batch, parts = layout->parts;
+    work->cut.slices = (layout->padded + SLICE - 1) / SLICE;
     int64_t count = static_cast<int64_t>(work->cut.slices) * batch * parts * SLICE;
     work->queries = scratch<vlp_bf16>(compute, SLOT_PAIR_QUERIES, count);
     if (!work->queries) return false;
     if (again)
-        LAUNCH(compute, round_queries,
+        LAUNCH(compute, convert_queries,
                dim3(static_cast<unsigned>(batch), static_cast<unsigned>(work->cut.slices)), SLICE, 0,
-               work->queries, work->q, batch, parts, rounding->width);
+               work->queries, work->q, batch, parts, layout->width);
     return true;
 }
 
@@ -33,8 +33,8 @@ bool cuda_round_queries(vlp_compute *compute, pair_work *work, bool again) {
 
 template <int SIMILARITY, int LANES>
 __global__ static void __launch_bounds__(WALK_THREADS, 20)
-    rounded_scores(float *parts, rounded_rows from, sorted_pairs pairs) {
-    using walk = rounded_walk<SIMILARITY, LANES>;
+    bf16_scores(float *parts, bf16_rows from, sorted_pairs pairs) {
+    using walk = bf16_walk<SIMILARITY, LANES>;
     walk at(from);
     if (at.row >= pairs.entities) return;
     int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
@@ -59,9 +59,9 @@ __global__ static void __launch_bounds__(WALK_THREADS, 20)
 
 template <int SIMILARITY, int LANES>
 __global__ static void __launch_bounds__(WALK_THREADS, 24)
-    rounded_gradients(float *entity_grad, const uint8_t *touched, const float *weights,
-                      rounded_rows from, sorted_pairs pairs) {
-    using walk = rounded_walk<SIMILARITY, LANES>;
+    bf16_gradients(float *entity_grad, const uint8_t *touched, const float *weights, bf16_rows from,
+                   sorted_pairs pairs) {
+    using walk = bf16_walk<SIMILARITY, LANES>;
     walk at(from);
     if (at.row >= pairs.entities) return;
     int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
@@ -72,14 +72,14 @@ __global__ static void __launch_bounds__(WALK_THREADS, 24)
     walk_backward(grad, at, k, pairs, weights, begin, end);
     sum_groups<SIMILARITY, walk::COUNT, LANES>(grad);
     if (at.group > 0) return;
-    bool holds = !touched || touched[at.row], aligned = from.rounding.width % 4 == 0;
-    int64_t place = static_cast<int64_t>(at.row) * PARTS<SIMILARITY> * from.rounding.width + at.first;
+    bool holds = !touched || touched[at.row], aligned = from.layout.width % 4 == 0;
+    int64_t place = static_cast<int64_t>(at.row) * PARTS<SIMILARITY> * from.layout.width + at.first;
 #pragma unroll
     for (int part = 0; part < PARTS<SIMILARITY>; part++)
 #pragma unroll
         for (int i = 0; i < walk::COUNT; i += 4)
-            put4(entity_grad + place + part * from.rounding.width + i, &grad[part][i],
-                 from.rounding.width - at.first - i, aligned, holds);
+            put4(entity_grad + place + part * from.layout.width + i, &grad[part][i],
+                 from.layout.width - at.first - i, aligned, holds);
 }
 
 /* ---- Query by query ------------------------------------------------------------------------------ */
@@ -96,15 +96,15 @@ typedef struct weighted {
  */
 template <int SIMILARITY, int LANES>
 __global__ static void __launch_bounds__(THREADS, 4)
-    rounded_query_gradients(float *q_grad, uint8_t *touched, const float *weights, rounded_rows from,
-                            const int32_t *entities, int32_t width) {
+    bf16_query_gradients(float *q_grad, uint8_t *touched, const float *weights, bf16_rows from,
+                         const int32_t *entities, int32_t width) {
     constexpr int COUNT = SLICE / LANES, GROUPS = THREADS / LANES;
     __shared__ weighted items[CHUNK];
     __shared__ float sums[WARPS][PARTS<SIMILARITY>][SLICE];
     int64_t query = blockIdx.x;
     int warp = threadIdx.x / 32, group = threadIdx.x / LANES, part = threadIdx.x % LANES;
     int32_t first = static_cast<int32_t>(blockIdx.y) * SLICE + COUNT * part;
-    bool there = first < from.rounding.padded;
+    bool there = first < from.layout.padded;
     float grad[PARTS<SIMILARITY>][COUNT] = {};
     packed<SIMILARITY, COUNT> q, k;
     q.load(from.queries +
@@ -124,8 +124,8 @@ __global__ static void __launch_bounds__(THREADS, 4)
 #pragma unroll 2
         for (int32_t i = group; i < count; i += GROUPS) {
             weighted item = items[i];
-            int64_t row = static_cast<int64_t>(item.entity) * PARTS<SIMILARITY> * from.rounding.padded;
-            k.load(from.table + row + first, from.rounding.padded, there);
+            int64_t row = static_cast<int64_t>(item.entity) * PARTS<SIMILARITY> * from.layout.padded;
+            k.load(from.table + row + first, from.layout.padded, there);
             add_backward(grad, item.weight, k, q); /* the two sides of a similarity are alike */
         }
     }
@@ -138,21 +138,21 @@ __global__ static void __launch_bounds__(THREADS, 4)
     __syncthreads();
     int side = threadIdx.x / SLICE, at = threadIdx.x % SLICE;
     int32_t unit = static_cast<int32_t>(blockIdx.y) * SLICE + at;
-    if (side >= PARTS<SIMILARITY> || unit >= from.rounding.width) return;
+    if (side >= PARTS<SIMILARITY> || unit >= from.layout.width) return;
     float total = 0;
     for (int w = 0; w < WARPS; w++) total += sums[w][side][at];
-    q_grad[(query * PARTS<SIMILARITY> + side) * from.rounding.width + unit] = total;
+    q_grad[(query * PARTS<SIMILARITY> + side) * from.layout.width + unit] = total;
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------- */
 
 template <int SIMILARITY>
 static void launch_scores(vlp_compute *compute, const pair_work *work, float *parts) {
-    LAUNCH(compute, (rounded_scores<SIMILARITY, 16>), work->grid, WALK_THREADS, 0, parts, rows_of(work),
+    LAUNCH(compute, (bf16_scores<SIMILARITY, 16>), work->grid, WALK_THREADS, 0, parts, rows_of(work),
            work->pairs);
 }
 
-void cuda_rounded_scores(vlp_compute *compute, const pair_work *work, float *parts) {
+void cuda_bf16_scores(vlp_compute *compute, const pair_work *work, float *parts) {
     switch (work->form->similarity) {
     case VLP_DOT:
         launch_scores<VLP_DOT>(compute, work, parts);
@@ -173,15 +173,15 @@ template <int SIMILARITY>
 static void launch_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
                              const float *sorted, const float *weights) {
     if (out->entities)
-        LAUNCH(compute, (rounded_gradients<SIMILARITY, 32>), work->grid, WALK_THREADS, 0, out->entities,
+        LAUNCH(compute, (bf16_gradients<SIMILARITY, 32>), work->grid, WALK_THREADS, 0, out->entities,
                out->touched, sorted, rows_of(work), work->pairs);
     dim3 grid(static_cast<unsigned>(work->given->batch), static_cast<unsigned>(work->cut.slices));
-    LAUNCH(compute, (rounded_query_gradients<SIMILARITY, 16>), grid, THREADS, 0, out->queries,
-           out->touched, weights, rows_of(work), work->given->entities, work->given->width);
+    LAUNCH(compute, (bf16_query_gradients<SIMILARITY, 16>), grid, THREADS, 0, out->queries, out->touched,
+           weights, rows_of(work), work->given->entities, work->given->width);
 }
 
-void cuda_rounded_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
-                            const float *sorted, const float *weights) {
+void cuda_bf16_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+                         const float *sorted, const float *weights) {
     switch (work->form->similarity) {
     case VLP_DOT:
         launch_gradients<VLP_DOT>(compute, work, out, sorted, weights);

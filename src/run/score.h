@@ -1,8 +1,8 @@
 /* Scores of triples, for those who ask about many: vlp_run_score, calibration, mining. */
-#ifndef VLP_LEARN_SCORE_H
-#define VLP_LEARN_SCORE_H
+#ifndef VLP_RUN_SCORE_H
+#define VLP_RUN_SCORE_H
 
-#include "learn/run_inside.h"
+#include "run/run_internal.h"
 
 /* out (count): the two directions and their means, each triple's own edge left out where the graph has
  * it; no probability, not known. `graph` is the predictor's. */

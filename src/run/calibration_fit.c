@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "learn/score.h"
+#include "run/score.h"
 
 enum { FEWEST_FOR_A_CURVE = 4, NEWTON_STEPS = 100 };
 
@@ -111,8 +111,8 @@ static void set_curve(vlp_calibration *out, const samples *set) {
     for (int64_t i = 0; i < set->count; i++) {
         bool is_true = i < set->positives;
         double weight = 0.5 / (double)(is_true ? out->positives : out->negatives);
-        fit judge = halves[set->group[i] % 2];
-        double logit = judge.intercept + judge.slope * set->values[i];
+        fit check_step = halves[set->group[i] % 2];
+        double logit = check_step.intercept + check_step.slope * set->values[i];
         double p = 1 / (1 + exp(-logit)), error = p - is_true;
         int bin = (int)(p * VLP_CALIBRATION_BINS);
         if (bin >= VLP_CALIBRATION_BINS) bin = VLP_CALIBRATION_BINS - 1;

@@ -1,4 +1,4 @@
-/* Files of questions and of triples: what the reader makes of each line against a reading field by
+/* Files of queries and of triples: what the reader makes of each line against a reading field by
  * field. Lines that are wrong do not stop it. */
 #include <stddef.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ static int32_t find(field name, const char *const *names, int count) {
 }
 
 /* What a line is: a triple (true), or what is wrong with it. */
-static bool naive_triple(vlp_triple *out, const uint8_t *line, size_t length, bool questions) {
+static bool naive_triple(vlp_triple *out, const uint8_t *line, size_t length, bool queries) {
     field fields[3] = {{line, 0}, {NULL, 0}, {NULL, 0}};
     int count = 1;
     if (!naive_utf8(line, length)) return false;
@@ -56,7 +56,7 @@ static bool naive_triple(vlp_triple *out, const uint8_t *line, size_t length, bo
     if (count < 3) return false;
     *out = (vlp_triple){find(fields[0], entities, ENTITIES), find(fields[1], relations, RELATIONS),
                         find(fields[2], entities, ENTITIES)};
-    if (questions) {
+    if (queries) {
         bool head = out->head == ENTITIES - 1, tail = out->tail == ENTITIES - 1;
         if (head == tail) return false;
         *(head ? &out->head : &out->tail) = -1;
@@ -64,11 +64,11 @@ static bool naive_triple(vlp_triple *out, const uint8_t *line, size_t length, bo
     return out->head >= -1 && out->relation >= 0 && out->tail >= -1;
 }
 
-static void check(const uint8_t *data, size_t size, const vlp_dataset *dataset, bool questions) {
+static void check(const uint8_t *data, size_t size, const vlp_dataset *dataset, bool queries) {
     vlp_source *source = NULL;
     vlp_triple_reader *reader = NULL;
-    REQUIRE(vlp_source_open_memory(&source, "questions", data, size) == VLP_OK);
-    REQUIRE(vlp_triple_reader_new(&reader, dataset, source, questions) == VLP_OK);
+    REQUIRE(vlp_source_open_memory(&source, "queries", data, size) == VLP_OK);
+    REQUIRE(vlp_triple_reader_new(&reader, dataset, source, queries) == VLP_OK);
     vlp_triple got, expected;
     bool more;
     int64_t number = 1;
@@ -78,7 +78,7 @@ static void check(const uint8_t *data, size_t size, const vlp_dataset *dataset, 
         if (length > 0 && line[length - 1] == '\r') length--;
         size_t mark = number == 1 && length >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
         if (length == mark) continue;
-        bool good = naive_triple(&expected, line + mark, length - mark, questions);
+        bool good = naive_triple(&expected, line + mark, length - mark, queries);
         vlp_status status = vlp_triple_reader_next(&got, &more, reader);
         REQUIRE(more && vlp_triple_reader_line(reader) == number);
         REQUIRE(good == (status == VLP_OK));
@@ -86,7 +86,7 @@ static void check(const uint8_t *data, size_t size, const vlp_dataset *dataset, 
             REQUIRE(memcmp(&got, &expected, sizeof got) == 0);
         } else {
             char start[64];
-            int written = snprintf(start, sizeof start, "questions:%lld: ", (long long)number);
+            int written = snprintf(start, sizeof start, "queries:%lld: ", (long long)number);
             REQUIRE(status == VLP_ERROR_FORMAT || status == VLP_ERROR_UNKNOWN);
             REQUIRE(strncmp(vlp_error_message(), start, (size_t)written) == 0);
         }

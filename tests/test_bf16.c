@@ -1,4 +1,4 @@
-/* Operations over rounded copies, held to the same operations over the same numbers in fp32. Backends
+/* Operations over bf16 copies, held to the same operations over the same numbers in fp32. Backends
  * without them have nothing to show here. */
 #include <stdlib.h>
 
@@ -7,31 +7,30 @@
 enum { SEED = 7100 };
 
 /* Random numbers that bf16 holds exactly. */
-static double *rounded_random(lab *bench, int64_t count, double range) {
+static double *bf16_random(lab *bench, int64_t count, double range) {
     double *values = lab_random(bench, count, range);
-    for (int64_t i = 0; i < count; i++) values[i] = lab_rounded(values[i]);
+    for (int64_t i = 0; i < count; i++) values[i] = lab_bf16(values[i]);
     return values;
 }
 
-static vlp_rounding any_rounding(lab *bench) {
-    return vlp_rounding_of(lab_between(bench, 1, 2), lab_between(bench, 1, 300));
+static vlp_bf16_layout any_layout(lab *bench) {
+    return vlp_bf16_layout_of(lab_between(bench, 1, 2), lab_between(bench, 1, 300));
 }
 
 /* The copy of rows on the backend. */
-static vlp_bf16 *put_rounded(lab *bench, const vlp_rounding *rounding, const float *from, int32_t rows) {
-    vlp_bf16 *out = lab_rounded_places(bench, rounding, rows);
-    bench->backend->round_rows(bench->compute, out, rounding, from, rounding->parts * rounding->width,
-                               rows);
+static vlp_bf16 *put_bf16(lab *bench, const vlp_bf16_layout *layout, const float *from, int32_t rows) {
+    vlp_bf16 *out = lab_bf16_places(bench, layout, rows);
+    bench->backend->convert_rows(bench->compute, out, layout, from, layout->parts * layout->width, rows);
     return out;
 }
 
-static void check_rounding(lab *bench) {
-    vlp_rounding rounding = any_rounding(bench);
-    int32_t rows = lab_between(bench, 1, 9), count = rows * rounding.parts * rounding.width;
+static void check_layout(lab *bench) {
+    vlp_bf16_layout layout = any_layout(bench);
+    int32_t rows = lab_between(bench, 1, 9), count = rows * layout.parts * layout.width;
     double *values = lab_random(bench, count, 3), *expected = lab_zeros(bench, count);
-    for (int32_t i = 0; i < count; i++) expected[i] = lab_rounded(values[i]);
-    vlp_bf16 *on = put_rounded(bench, &rounding, lab_put(bench, values, count), rows);
-    lab_expect("rounded rows", expected, lab_get_rounded(bench, on, &rounding, rows), count, 0, 0);
+    for (int32_t i = 0; i < count; i++) expected[i] = lab_bf16(values[i]);
+    vlp_bf16 *on = put_bf16(bench, &layout, lab_put(bench, values, count), rows);
+    lab_expect("bf16 rows", expected, lab_get_bf16(bench, on, &layout, rows), count, 0, 0);
 }
 
 /* Products of numbers that bf16 holds: only the order of the sums differs. */
@@ -40,15 +39,14 @@ static void check_products(lab *bench) {
     for (int kind = 0; kind < 4; kind++) {
         bool ta = kind & 1, tb = kind & 2;
         int32_t a_width = ta ? m : k, b_width = tb ? k : n;
-        vlp_rounding of_a = vlp_rounding_of(1, a_width), of_b = vlp_rounding_of(1, b_width);
-        double *a = rounded_random(bench, m * k, 1), *b = rounded_random(bench, k * n, 1);
+        vlp_bf16_layout of_a = vlp_bf16_layout_of(1, a_width), of_b = vlp_bf16_layout_of(1, b_width);
+        double *a = bf16_random(bench, m * k, 1), *b = bf16_random(bench, k * n, 1);
         double *c = lab_random(bench, m * n, 1);
         float *c_on = lab_put(bench, c, m * n);
-        bench->backend->product_rounded(
+        bench->backend->product_bf16(
             bench->compute, ta, tb, m, n, k, 0.5f,
-            put_rounded(bench, &of_a, lab_put(bench, a, m * k), m * k / a_width), of_a.padded,
-            put_rounded(bench, &of_b, lab_put(bench, b, k * n), k * n / b_width), of_b.padded, 2, c_on,
-            n);
+            put_bf16(bench, &of_a, lab_put(bench, a, m * k), m * k / a_width), of_a.padded,
+            put_bf16(bench, &of_b, lab_put(bench, b, k * n), k * n / b_width), of_b.padded, 2, c_on, n);
         for (int32_t i = 0; i < m * n; i++) {
             double sum = 0;
             for (int32_t l = 0; l < k; l++)
@@ -56,7 +54,7 @@ static void check_products(lab *bench) {
                        (tb ? b[i % n * k + l] : b[l * n + i % n]);
             c[i] = 0.5 * sum + 2 * c[i];
         }
-        lab_expect("rounded product", c, lab_get(bench, c_on, m * n), m * n, 1e-4, 1);
+        lab_expect("bf16 product", c, lab_get(bench, c_on, m * n), m * n, 1e-4, 1);
     }
 }
 
@@ -83,8 +81,8 @@ static void make_case(lab *bench, pair_case *one, vlp_similarity similarity) {
                        .width = lab_between(bench, 1, 70)};
     one->total = one->batch * one->width;
     one->size = one->entities * width;
-    one->q = rounded_random(bench, one->batch * width, 1);
-    one->table = rounded_random(bench, one->size, 1);
+    one->q = bf16_random(bench, one->batch * width, 1);
+    one->table = bf16_random(bench, one->size, 1);
     one->weights = lab_random(bench, one->total, 1);
     one->q_on = lab_put(bench, one->q, one->batch * width);
     one->table_on = lab_put(bench, one->table, one->size);
@@ -93,7 +91,7 @@ static void make_case(lab *bench, pair_case *one, vlp_similarity similarity) {
         .batch = one->batch,
         .width = one->width,
         .entities = lab_put_ids(bench, lab_ids(bench, one->total, -1, one->entities - 1), one->total),
-        .rounding = modulus ? vlp_rounding_of(2, units) : vlp_rounding_of(1, width)};
+        .layout = modulus ? vlp_bf16_layout_of(2, units) : vlp_bf16_layout_of(1, width)};
 }
 
 /* What a pass over pairs gives. */
@@ -102,12 +100,12 @@ typedef struct pair_result {
     uint8_t touched[64];
 } pair_result;
 
-static pair_result run_pairs(lab *bench, const pair_case *one, bool rounded) {
+static pair_result run_pairs(lab *bench, const pair_case *one, bool bf16) {
     pair_result out = {NULL, NULL, NULL, {0}};
     vlp_pairs pairs = one->pairs;
     int32_t q_size = one->batch * one->form.query_width;
     out.touched[0] = 1;
-    if (rounded) pairs.rounded = put_rounded(bench, &pairs.rounding, one->table_on, one->entities);
+    if (bf16) pairs.bf16 = put_bf16(bench, &pairs.layout, one->table_on, one->entities);
     float *scores = lab_put(bench, lab_zeros(bench, one->total), one->total);
     float *q_grad = lab_put(bench, lab_zeros(bench, q_size), q_size);
     /* What stands in rows that are not touched is of no account. */
@@ -122,7 +120,7 @@ static pair_result run_pairs(lab *bench, const pair_case *one, bool rounded) {
                                               one->table_on, one->entities, &pairs),
                          VLP_OK);
         out.scores = lab_get(bench, scores, one->total);
-        if (first) lab_expect_same_bits(bench, "rounded scores", first, scores, one->total);
+        if (first) lab_expect_same_bits(bench, "bf16 scores", first, scores, one->total);
     }
     assert_int_equal(backend->pair_backward(bench->compute, &one->form, q_grad, entity_grad, touched,
                                             NULL, one->weights_on, one->q_on, NULL, NULL, 0,
@@ -137,12 +135,12 @@ static pair_result run_pairs(lab *bench, const pair_case *one, bool rounded) {
 static void check_pairs(lab *bench, vlp_similarity similarity) {
     pair_case one;
     make_case(bench, &one, similarity);
-    pair_result full = run_pairs(bench, &one, false), rounded = run_pairs(bench, &one, true);
-    lab_expect_close("rounded scores", full.scores, rounded.scores, one.total, 1e-2);
-    lab_expect_close("rounded pairs: queries", full.q_grad, rounded.q_grad,
-                     one.batch * one.form.query_width, 1e-2);
-    lab_expect_close("rounded pairs: entities", full.entity_grad, rounded.entity_grad, one.size, 1e-2);
-    assert_memory_equal(full.touched, rounded.touched, sizeof full.touched);
+    pair_result full = run_pairs(bench, &one, false), bf16 = run_pairs(bench, &one, true);
+    lab_expect_close("bf16 scores", full.scores, bf16.scores, one.total, 1e-2);
+    lab_expect_close("bf16 pairs: queries", full.q_grad, bf16.q_grad, one.batch * one.form.query_width,
+                     1e-2);
+    lab_expect_close("bf16 pairs: entities", full.entity_grad, bf16.entity_grad, one.size, 1e-2);
+    assert_memory_equal(full.touched, bf16.touched, sizeof full.touched);
 }
 
 /* ---- Pairs and the update in one ----------------------------------------------------------------- */
@@ -176,9 +174,9 @@ static void run_update(lab *bench, const pair_case *one, int kind, bool fused, c
                          .second = lab_put(bench, moments, one->size),
                          .touched = lab_put_bytes(bench, touched, sizeof touched),
                          .inverse_norms = lab_put(bench, lab_zeros(bench, one->entities), one->entities),
-                         .rounding = pairs.rounding};
-    table.rounded = put_rounded(bench, &pairs.rounding, table.value, one->entities);
-    pairs.rounded = table.rounded;
+                         .layout = pairs.layout};
+    table.bf16 = put_bf16(bench, &pairs.layout, table.value, one->entities);
+    pairs.bf16 = table.bf16;
     float *scores = lab_put(bench, lab_zeros(bench, one->total), one->total);
     assert_int_equal(backend->pair_scores(bench->compute, &one->form, scores, one->q_on, NULL, NULL,
                                           table.value, one->entities, &pairs),
@@ -204,11 +202,11 @@ static void run_update(lab *bench, const pair_case *one, int kind, bool fused, c
     if (!fused) return;
     /* The copy is of what stands there; norms that are made anew have the same bits. */
     double *expected = lab_zeros(bench, one->size);
-    for (int32_t i = 0; i < one->size; i++) expected[i] = lab_rounded(out->x[i]);
-    lab_expect("the copy", expected,
-               lab_get_rounded(bench, table.rounded, &pairs.rounding, one->entities), one->size, 0, 0);
+    for (int32_t i = 0; i < one->size; i++) expected[i] = lab_bf16(out->x[i]);
+    lab_expect("the copy", expected, lab_get_bf16(bench, table.bf16, &pairs.layout, one->entities),
+               one->size, 0, 0);
     assert_int_equal(backend->pair_norms(bench->compute, table.inverse_norms, table.value, one->entities,
-                                         &pairs.rounding),
+                                         &pairs.layout),
                      VLP_OK);
     lab_expect_same_bits(bench, "norms", out->norms, table.inverse_norms, one->entities);
 }
@@ -242,34 +240,34 @@ static void check_softmax(lab *bench) {
     float *losses[2] = {lab_put(bench, lab_zeros(bench, count), count),
                         lab_put(bench, lab_zeros(bench, count), count)};
     float *full = lab_put(bench, logits, cells), *kept = lab_put(bench, logits, cells);
-    vlp_rounding rounding = {1, columns, stride};
+    vlp_bf16_layout layout = {1, columns, stride};
     vlp_bf16 *zeros = calloc((size_t)cells, sizeof *zeros);
     assert_non_null(zeros);
-    vlp_bf16 *rounded = lab_put_bytes(bench, zeros, (size_t)cells * sizeof *zeros);
+    vlp_bf16 *bf16 = lab_put_bytes(bench, zeros, (size_t)cells * sizeof *zeros);
     free(zeros);
     bench->backend->softmax_loss(bench->compute, full, NULL, losses[0], answers, weights, scale_on, NULL,
                                  10, count, columns, stride);
-    bench->backend->softmax_loss(bench->compute, kept, rounded, losses[1], answers, weights, scale_on,
-                                 NULL, 10, count, columns, stride);
+    bench->backend->softmax_loss(bench->compute, kept, bf16, losses[1], answers, weights, scale_on, NULL,
+                                 10, count, columns, stride);
     double *gradients = lab_get(bench, full, cells), *expected = lab_zeros(bench, count * columns);
     for (int32_t i = 0; i < count * columns; i++)
-        expected[i] = lab_rounded(gradients[i / columns * stride + i % columns]);
-    lab_expect("rounded softmax", expected, lab_get_rounded(bench, rounded, &rounding, count),
-               count * columns, 0, 0);
+        expected[i] = lab_bf16(gradients[i / columns * stride + i % columns]);
+    lab_expect("bf16 softmax", expected, lab_get_bf16(bench, bf16, &layout, count), count * columns, 0,
+               0);
     lab_expect_same_bits(bench, "logits that stay", logits, kept, cells);
     lab_expect_same_bits(bench, "losses", lab_get(bench, losses[0], count), losses[1], count);
 }
 
-static void test_rounded(void **state) {
+static void test_bf16(void **state) {
     (void)state;
     lab bench;
     lab_open(&bench, 2, SEED);
-    if (!bench.backend->rounds) {
+    if (!bench.backend->uses_bf16) {
         lab_close(&bench);
         skip();
     }
     for (int round = 0; round < 40; round++) {
-        check_rounding(&bench);
+        check_layout(&bench);
         check_products(&bench);
         lab_clear(&bench);
         for (int similarity = VLP_DOT; similarity <= VLP_MINUS_MODULUS; similarity++) {
@@ -285,6 +283,6 @@ static void test_rounded(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounded)};
-    return cmocka_run_group_tests_name("rounded", tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bf16)};
+    return cmocka_run_group_tests_name("bf16", tests, NULL, NULL);
 }

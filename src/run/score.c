@@ -1,5 +1,5 @@
 /* Scores of triples, asked both ways. */
-#include "learn/score.h"
+#include "run/score.h"
 
 #include <math.h>
 

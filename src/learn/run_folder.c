@@ -1,4 +1,4 @@
-#include "learn/run.h"
+#include "learn/run_folder.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,7 +13,7 @@
 
 /* ---- Facts and plain files ----------------------------------------------------------------------- */
 
-vlp_status vlp_run_facts_of(vlp_run_facts *out, const vlp_dataset *dataset, const char *folder) {
+vlp_status vlp_run_folder_facts_of(vlp_run_facts *out, const vlp_dataset *dataset, const char *folder) {
     *out = (vlp_run_facts){0};
     char path[PATH_MAX];
     if (!realpath(folder, path)) return vlp_fail_io("find", folder, errno);
@@ -25,7 +25,7 @@ vlp_status vlp_run_facts_of(vlp_run_facts *out, const vlp_dataset *dataset, cons
     return VLP_OK;
 }
 
-bool vlp_run_exists(const char *folder) {
+bool vlp_run_folder_exists(const char *folder) {
     char *path = vlp_path_join(folder, "config.ini");
     bool there = path && vlp_path_exists(path);
     vlp_free(path);
@@ -82,20 +82,20 @@ static vlp_status write_names(const char *folder, const vlp_dataset *dataset, bo
     return vlp_writer_commit(&writer);
 }
 
-vlp_status vlp_run_write_names(const char *folder, const vlp_dataset *dataset) {
+vlp_status vlp_run_folder_write_names(const char *folder, const vlp_dataset *dataset) {
     VLP_TRY(write_names(folder, dataset, true));
     return write_names(folder, dataset, false);
 }
 
-vlp_status vlp_run_create(const char *folder, const vlp_settings *settings, const vlp_dataset *dataset,
-                          const vlp_run_facts *facts) {
+vlp_status vlp_run_folder_create(const char *folder, const vlp_settings *settings,
+                                 const vlp_dataset *dataset, const vlp_run_facts *facts) {
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) return vlp_fail_io("make", folder, errno);
-    VLP_TRY(vlp_run_write_names(folder, dataset));
+    VLP_TRY(vlp_run_folder_write_names(folder, dataset));
     /* Last: a folder with a config.ini is a run. */
     return write_config(folder, settings, facts);
 }
 
-vlp_status vlp_run_settings(vlp_settings *out, const char *folder) {
+vlp_status vlp_run_folder_settings(vlp_settings *out, const char *folder) {
     char *path = vlp_path_join(folder, "config.ini");
     if (!path) return vlp_fail_memory("a file name");
     vlp_settings_default(out);
@@ -108,12 +108,12 @@ vlp_status vlp_run_settings(vlp_settings *out, const char *folder) {
 
 /* ---- Weight files -------------------------------------------------------------------------------- */
 
-enum { MOST_TENSORS = 3 * VLP_TABLES + 1, MOST_PAIRS = 12 };
+enum { MAX_TENSORS = 3 * VLP_TABLES + 1, MAX_PAIRS = 12 };
 
 /* Values that go into a file's metadata, as text. */
 typedef struct metadata {
-    vlp_pair pairs[MOST_PAIRS];
-    char texts[MOST_PAIRS][40];
+    vlp_pair pairs[MAX_PAIRS];
+    char texts[MAX_PAIRS][40];
     int32_t count;
 } metadata;
 
@@ -141,9 +141,9 @@ static void describe(metadata *data, const vlp_progress_state *progress, const v
 
 /* Host copies of tables, freed together. */
 typedef struct host_copies {
-    void *memory[MOST_TENSORS];
-    char names[MOST_TENSORS][64];
-    vlp_tensor tensors[MOST_TENSORS];
+    void *memory[MAX_TENSORS];
+    char names[MAX_TENSORS][64];
+    vlp_tensor tensors[MAX_TENSORS];
     int32_t count;
 } host_copies;
 
@@ -177,8 +177,8 @@ static vlp_status copy_tables(host_copies *copies, const vlp_model *model, bool 
     return VLP_OK;
 }
 
-vlp_status vlp_run_save_model(const char *folder, const vlp_model *model,
-                              const vlp_progress_state *progress, const vlp_run_facts *facts) {
+vlp_status vlp_run_folder_save_model(const char *folder, const vlp_model *model,
+                                     const vlp_progress_state *progress, const vlp_run_facts *facts) {
     vlp_status status = VLP_OK;
     host_copies copies = {0};
     metadata data = {0};
@@ -193,8 +193,8 @@ out:
     return status;
 }
 
-vlp_status vlp_run_save_state(const char *folder, const vlp_model *model,
-                              const vlp_progress_state *progress, const vlp_run_facts *facts) {
+vlp_status vlp_run_folder_save_state(const char *folder, const vlp_model *model,
+                                     const vlp_progress_state *progress, const vlp_run_facts *facts) {
     vlp_status status = VLP_OK;
     host_copies copies = {0};
     metadata data = {0};
@@ -296,7 +296,7 @@ static vlp_status read_tables(const vlp_model *model, const vlp_safetensors *fil
     return VLP_OK;
 }
 
-vlp_status vlp_run_load_facts(vlp_run_facts *facts, const char *folder) {
+vlp_status vlp_run_folder_load_facts(vlp_run_facts *facts, const char *folder) {
     char *path = vlp_path_join(folder, "model.safetensors");
     if (!path) return vlp_fail_memory("a file name");
     vlp_safetensors *file = NULL;
@@ -313,8 +313,8 @@ out:
     return status;
 }
 
-vlp_status vlp_run_load_model(vlp_model *model, vlp_progress_state *progress, vlp_run_facts *facts,
-                              const char *folder) {
+vlp_status vlp_run_folder_load_model(vlp_model *model, vlp_progress_state *progress,
+                                     vlp_run_facts *facts, const char *folder) {
     char *path = vlp_path_join(folder, "model.safetensors");
     if (!path) return vlp_fail_memory("a file name");
     vlp_safetensors *file = NULL;
@@ -342,8 +342,9 @@ out:
     return status;
 }
 
-vlp_status vlp_run_load_state(vlp_model *model, vlp_progress_state *progress, vlp_run_facts *facts,
-                              bool *found, const char *folder, const vlp_observer *observer) {
+vlp_status vlp_run_folder_load_state(vlp_model *model, vlp_progress_state *progress,
+                                     vlp_run_facts *facts, bool *found, const char *folder,
+                                     const vlp_observer *observer) {
     const char *const names[2] = {"state.safetensors", "state.previous.safetensors"};
     vlp_status status = VLP_OK;
     *found = false;
@@ -365,14 +366,14 @@ vlp_status vlp_run_load_state(vlp_model *model, vlp_progress_state *progress, vl
 
 /* ---- Metrics ------------------------------------------------------------------------------------- */
 
-vlp_status vlp_run_save_metrics(const char *folder, const char *lines) {
+vlp_status vlp_run_folder_save_metrics(const char *folder, const char *lines) {
     vlp_writer *writer = NULL;
     VLP_TRY(open_file(&writer, folder, "metrics.jsonl"));
     vlp_writer_text(writer, lines);
     return vlp_writer_commit(&writer);
 }
 
-vlp_status vlp_run_load_metrics(char **out, const char *folder, int64_t last_step) {
+vlp_status vlp_run_folder_load_metrics(char **out, const char *folder, int64_t last_step) {
     *out = NULL;
     char *path = vlp_path_join(folder, "metrics.jsonl");
     if (!path) return vlp_fail_memory("a file name");

@@ -1,6 +1,6 @@
 /* The operations of the vertical head, each against loops in double precision and finite differences:
  * the means over references, [t_N, q], the normal tanh and its way back, sums of columns. Where a
- * backend rounds, also its rounded copies, to the zeros between their parts. */
+ * backend uses_bf16, also its bf16 copies, to the zeros between their parts. */
 #include <math.h>
 
 #include "lab.h"
@@ -51,7 +51,7 @@ enum { MODELS = sizeof models / sizeof *models };
 /* A batch with its references, and what the head is to be given of them. */
 typedef struct reference_case {
     vlp_form form;
-    int32_t rows, entities, relation_count, most;
+    int32_t rows, entities, relation_count, capacity;
     double *table, *relation_table, *heads;
     int32_t *relations, *counts, *head_ids, *answer_ids;
     double *answers, *differences, *k, *s;
@@ -63,17 +63,18 @@ static void fill_case(lab *bench, reference_case *one, int32_t rows) {
     one->rows = rows;
     one->entities = lab_between(bench, 1, 9);
     one->relation_count = lab_between(bench, 1, 3);
-    one->most = lab_between(bench, 0, 11); /* batches of rows that are full, and that are not */
+    one->capacity = lab_between(bench, 0, 11); /* batches of rows that are full, and that are not */
     one->table = lab_random(bench, (int64_t)one->entities * e, 1);
     double range = form->transform == VLP_ROTATE ? 3 / (double)form->phase_scale : 1; /* half a turn */
     one->relation_table = lab_random(bench, (int64_t)one->relation_count * form->relation_width, range);
     one->heads = lab_random(bench, (int64_t)rows * e, 1);
     one->relations = lab_ids(bench, rows, 0, one->relation_count - 1);
-    one->counts = lab_ids(bench, rows, 0, one->most);
-    one->head_ids = lab_ids(bench, (int64_t)rows * one->most, 0, one->entities - 1);
-    one->answer_ids = lab_ids(bench, (int64_t)rows * one->most, 0, one->entities - 1);
-    for (int32_t i = 0; i < rows * one->most; i++)
-        if (i % one->most >= one->counts[i / one->most]) one->head_ids[i] = one->answer_ids[i] = -1;
+    one->counts = lab_ids(bench, rows, 0, one->capacity);
+    one->head_ids = lab_ids(bench, (int64_t)rows * one->capacity, 0, one->entities - 1);
+    one->answer_ids = lab_ids(bench, (int64_t)rows * one->capacity, 0, one->entities - 1);
+    for (int32_t i = 0; i < rows * one->capacity; i++)
+        if (i % one->capacity >= one->counts[i / one->capacity])
+            one->head_ids[i] = one->answer_ids[i] = -1;
 }
 
 static void expected_inputs(lab *bench, reference_case *one) {
@@ -86,7 +87,7 @@ static void expected_inputs(lab *bench, reference_case *one) {
     for (int32_t i = 0; i < one->rows; i++) {
         double *answer = one->answers + i * e, *difference = one->differences + i * e;
         const double *r = one->relation_table + one->relations[i] * form->relation_width;
-        for (int32_t n = i * one->most; n < i * one->most + one->counts[i]; n++)
+        for (int32_t n = i * one->capacity; n < i * one->capacity + one->counts[i]; n++)
             for (int32_t j = 0; j < e; j++) {
                 const double *t = one->table + one->answer_ids[n] * e;
                 const double *h = one->table + one->head_ids[n] * e;
@@ -98,19 +99,20 @@ static void expected_inputs(lab *bench, reference_case *one) {
     }
 }
 
-static void run_references(lab *bench, const reference_case *one, bool rounds) {
-    int64_t e_size = (int64_t)one->rows * one->form.entity_width, cells = one->rows * one->most;
+static void run_references(lab *bench, const reference_case *one, bool uses_bf16) {
+    int64_t e_size = (int64_t)one->rows * one->form.entity_width, cells = one->rows * one->capacity;
     int64_t q_size = (int64_t)one->rows * one->form.query_width;
-    vlp_rounding rounding = vlp_rounding_of(1, one->form.query_width);
+    vlp_bf16_layout layout = vlp_bf16_layout_of(1, one->form.query_width);
     vlp_reference_batch references = {lab_put_ids(bench, one->head_ids, cells),
                                       lab_put_ids(bench, one->answer_ids, cells),
-                                      lab_put_ids(bench, one->counts, one->rows), one->most};
-    vlp_head_inputs inputs = {.answers = places(bench, e_size), .differences = places(bench, e_size)};
+                                      lab_put_ids(bench, one->counts, one->rows), one->capacity};
+    vlp_aggregator_inputs inputs = {.answers = places(bench, e_size),
+                                    .differences = places(bench, e_size)};
     inputs.k = vlp_form_moves_answers(&one->form) ? places(bench, q_size) : inputs.answers;
     inputs.s = places(bench, q_size);
-    if (rounds) {
-        inputs.rounded_k = lab_rounded_places(bench, &rounding, one->rows);
-        inputs.rounded_s = lab_rounded_places(bench, &rounding, one->rows);
+    if (uses_bf16) {
+        inputs.bf16_k = lab_bf16_places(bench, &layout, one->rows);
+        inputs.bf16_s = lab_bf16_places(bench, &layout, one->rows);
     }
     int64_t r_size = (int64_t)one->relation_count * one->form.relation_width;
     bench->backend->mean_references(
@@ -121,11 +123,11 @@ static void run_references(lab *bench, const reference_case *one, bool rounds) {
     lab_expect_near("mean of answers", one->answers, lab_get(bench, inputs.answers, e_size), e_size);
     lab_expect_near("difference of heads", one->differences, lab_get(bench, inputs.differences, e_size),
                     e_size);
-    if (rounds) {
-        lab_expect_rounded("rounded k", one->k,
-                           lab_get_rounded(bench, inputs.rounded_k, &rounding, one->rows), q_size);
-        lab_expect_rounded("rounded s", one->s,
-                           lab_get_rounded(bench, inputs.rounded_s, &rounding, one->rows), q_size);
+    if (uses_bf16) {
+        lab_expect_bf16("bf16 k", one->k, lab_get_bf16(bench, inputs.bf16_k, &layout, one->rows),
+                        q_size);
+        lab_expect_bf16("bf16 s", one->s, lab_get_bf16(bench, inputs.bf16_s, &layout, one->rows),
+                        q_size);
         return;
     }
     lab_expect_near("k", one->k, lab_get(bench, inputs.k, q_size), q_size);
@@ -143,7 +145,7 @@ static void check_references(lab *bench, int32_t rows, int32_t width) {
         fill_case(bench, &one, rows);
         expected_inputs(bench, &one);
         run_references(bench, &one, false);
-        if (bench->backend->rounds) run_references(bench, &one, true);
+        if (bench->backend->uses_bf16) run_references(bench, &one, true);
     }
 }
 
@@ -157,27 +159,27 @@ static void test_references(void **state) {
 static void check_join(lab *bench, int32_t rows, int32_t e) {
     int32_t width = lab_between(bench, 0, 1) ? e : lab_between(bench, 1, 13), all = e + width;
     vlp_form form = {.entity_width = e, .query_width = width};
-    vlp_rounding rounding = vlp_rounding_of(1, all);
+    vlp_bf16_layout layout = vlp_bf16_layout_of(1, all);
     int64_t size = (int64_t)rows * all;
-    double *joined = lab_random(bench, size, 1), *q = lab_random(bench, (int64_t)rows * width, 1);
+    double *concat = lab_random(bench, size, 1), *q = lab_random(bench, (int64_t)rows * width, 1);
     double *node = lab_random(bench, e, 1), *edge = lab_random(bench, e, 1);
     int32_t *counts = lab_ids(bench, rows, 0, 2), *counts_on = lab_put_ids(bench, counts, rows);
-    float *joined_on = lab_put(bench, joined, size), *again = lab_put(bench, joined, size);
+    float *concat_on = lab_put(bench, concat, size), *again = lab_put(bench, concat, size);
     float *node_on = lab_put(bench, node, e), *edge_on = lab_put(bench, edge, e);
     float *q_on = lab_put(bench, q, (int64_t)rows * width);
     for (int32_t i = 0; i < rows; i++)
         for (int32_t j = 0; j < all; j++) {
-            if (j >= e) joined[i * all + j] = q[i * width + j - e];
-            if (j < e && counts[i] > 0) joined[i * all + j] += node[j] + edge[j];
+            if (j >= e) concat[i * all + j] = q[i * width + j - e];
+            if (j < e && counts[i] > 0) concat[i * all + j] += node[j] + edge[j];
         }
-    bench->backend->join_query(bench->compute, &form, joined_on, NULL, node_on, edge_on, counts_on, q_on,
-                               rows);
-    lab_expect_near("joined", joined, lab_get(bench, joined_on, size), size);
-    if (!bench->backend->rounds) return;
-    vlp_bf16 *rounded = lab_rounded_places(bench, &rounding, rows);
-    bench->backend->join_query(bench->compute, &form, again, rounded, node_on, edge_on, counts_on, q_on,
-                               rows);
-    lab_expect_rounded("rounded joined", joined, lab_get_rounded(bench, rounded, &rounding, rows), size);
+    bench->backend->concat_query(bench->compute, &form, concat_on, NULL, node_on, edge_on, counts_on,
+                                 q_on, rows);
+    lab_expect_near("concat", concat, lab_get(bench, concat_on, size), size);
+    if (!bench->backend->uses_bf16) return;
+    vlp_bf16 *bf16 = lab_bf16_places(bench, &layout, rows);
+    bench->backend->concat_query(bench->compute, &form, again, bf16, node_on, edge_on, counts_on, q_on,
+                                 rows);
+    lab_expect_bf16("bf16 concat", concat, lab_get_bf16(bench, bf16, &layout, rows), size);
 }
 
 static void test_join(void **state) {
@@ -205,23 +207,23 @@ static double output_product(const void *context) {
 }
 
 /* Rows with something between their parts, and plain ones. */
-static float *put_apart(lab *bench, const double *rows_in, const vlp_rounding *rounding, int64_t rows) {
-    int64_t stride = vlp_rounding_stride(rounding), width = rounding->width;
+static float *put_apart(lab *bench, const double *rows_in, const vlp_bf16_layout *layout, int64_t rows) {
+    int64_t stride = vlp_bf16_layout_stride(layout), width = layout->width;
     double *apart = lab_random(bench, rows * stride, 9);
-    for (int64_t i = 0; i < rows * rounding->parts * width; i++)
-        apart[i / width * rounding->padded + i % width] = rows_in[i];
+    for (int64_t i = 0; i < rows * layout->parts * width; i++)
+        apart[i / width * layout->padded + i % width] = rows_in[i];
     return lab_put(bench, apart, rows * stride);
 }
 
 static void check_backward(lab *bench, const double *slopes, const double *weights,
-                           const vlp_rounding *rounding, const float *x, const float *activated,
+                           const vlp_bf16_layout *layout, const float *x, const float *activated,
                            const float *norms, int32_t rows, int32_t width) {
     int64_t size = (int64_t)rows * width;
     for (int apart = 0; apart < 2; apart++) {
         float *grad = places(bench, size);
-        float *from = apart ? put_apart(bench, weights, rounding, rows) : lab_put(bench, weights, size);
-        bench->backend->normal_tanh_backward(bench->compute, grad, from, apart ? rounding : NULL, x,
-                                             activated, norms, rows, width);
+        float *from = apart ? put_apart(bench, weights, layout, rows) : lab_put(bench, weights, size);
+        bench->backend->tanh_normalize_backward(bench->compute, grad, from, apart ? layout : NULL, x,
+                                                activated, norms, rows, width);
         lab_expect("normal tanh backward", slopes, lab_get(bench, grad, size), size, 5e-4, 0.05);
     }
 }
@@ -229,7 +231,7 @@ static void check_backward(lab *bench, const double *slopes, const double *weigh
 static void check_output(lab *bench, int32_t rows, int32_t width) {
     bool parts = lab_between(bench, 0, 1);
     if (parts) width *= 2;
-    vlp_rounding rounding = parts ? vlp_rounding_of(2, width / 2) : vlp_rounding_of(1, width);
+    vlp_bf16_layout layout = parts ? vlp_bf16_layout_of(2, width / 2) : vlp_bf16_layout_of(1, width);
     int64_t size = (int64_t)rows * width;
     int32_t zero_row = lab_between(bench, 0, rows - 1);
     double *x = lab_random(bench, size, 2), *bias = lab_random(bench, width, 1);
@@ -252,19 +254,18 @@ static void check_output(lab *bench, int32_t rows, int32_t width) {
     float *x_on = lab_put(bench, x, size), *again = lab_put(bench, x, size);
     float *activated_on = places(bench, size), *norms_on = places(bench, rows);
     float *bias_on = lab_put(bench, bias, width);
-    bench->backend->normal_tanh(bench->compute, x_on, activated_on, norms_on, NULL, NULL, bias_on, rows,
-                                width);
+    bench->backend->tanh_normalize(bench->compute, x_on, activated_on, norms_on, NULL, NULL, bias_on,
+                                   rows, width);
     lab_expect_near("tanh", activated, lab_get(bench, activated_on, size), size);
     lab_expect_near("norms", norms, lab_get(bench, norms_on, rows), rows);
     lab_expect_near("normal tanh", normal, lab_get(bench, x_on, size), size);
-    check_backward(bench, slopes, weights, &rounding, x_on, activated_on, norms_on, rows, width);
-    if (!bench->backend->rounds) return;
-    vlp_bf16 *rounded = lab_rounded_places(bench, &rounding, rows);
-    bench->backend->normal_tanh(bench->compute, again, activated_on, norms_on, rounded, &rounding,
-                                bias_on, rows, width);
+    check_backward(bench, slopes, weights, &layout, x_on, activated_on, norms_on, rows, width);
+    if (!bench->backend->uses_bf16) return;
+    vlp_bf16 *bf16 = lab_bf16_places(bench, &layout, rows);
+    bench->backend->tanh_normalize(bench->compute, again, activated_on, norms_on, bf16, &layout, bias_on,
+                                   rows, width);
     lab_expect_near("normal tanh", normal, lab_get(bench, again, size), size);
-    lab_expect_rounded("rounded normal tanh", normal, lab_get_rounded(bench, rounded, &rounding, rows),
-                       size);
+    lab_expect_bf16("bf16 normal tanh", normal, lab_get_bf16(bench, bf16, &layout, rows), size);
 }
 
 static void test_output(void **state) {
@@ -275,7 +276,7 @@ static void test_output(void **state) {
 /* ---- Sums of columns ----------------------------------------------------------------------------- */
 
 static void check_bias(lab *bench, int32_t rows, int32_t width) {
-    vlp_rounding rounding = vlp_rounding_of(1, width);
+    vlp_bf16_layout layout = vlp_bf16_layout_of(1, width);
     int64_t size = (int64_t)rows * width;
     for (int kind = 0; kind < 4; kind++) {
         bool counted = kind & 1, same = kind & 2;
@@ -283,7 +284,7 @@ static void check_bias(lab *bench, int32_t rows, int32_t width) {
         int32_t *counts = lab_ids(bench, rows, 0, 2);
         int32_t *counts_on = counted ? lab_put_ids(bench, counts, rows) : NULL;
         float *on[2] = {lab_put(bench, grad, size), lab_put(bench, grad, size)};
-        vlp_bf16 *rounded = bench->backend->rounds ? lab_rounded_places(bench, &rounding, rows) : NULL;
+        vlp_bf16 *bf16 = bench->backend->uses_bf16 ? lab_bf16_places(bench, &layout, rows) : NULL;
         for (int64_t i = 0; i < size; i++) {
             if (counted && counts[i / width] == 0) grad[i] = 0;
             sums[i % width] += grad[i];
@@ -291,16 +292,14 @@ static void check_bias(lab *bench, int32_t rows, int32_t width) {
         for (int round = 0; round < 2; round++) {
             float *bias_grad = places(bench, width), *same_grad = same ? places(bench, width) : NULL;
             bench->backend->bias_backward(bench->compute, bias_grad, same_grad, on[round],
-                                          round ? rounded : NULL, counts_on, rows, width);
+                                          round ? bf16 : NULL, counts_on, rows, width);
             lab_expect("sums of columns", sums, lab_get(bench, bias_grad, width), width, 1e-5, 1);
             lab_expect("what was summed", grad, lab_get(bench, on[round], size), size, 0, 0);
             if (first) lab_expect_same_bits(bench, "sums of columns", first, bias_grad, width);
             first = lab_get(bench, bias_grad, width);
             if (same) lab_expect_same_bits(bench, "the same sums", first, same_grad, width);
         }
-        if (rounded)
-            lab_expect_rounded("rounded gradient", grad,
-                               lab_get_rounded(bench, rounded, &rounding, rows), size);
+        if (bf16) lab_expect_bf16("bf16 gradient", grad, lab_get_bf16(bench, bf16, &layout, rows), size);
     }
 }
 

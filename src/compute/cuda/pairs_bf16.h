@@ -1,7 +1,7 @@
-/* Walks over rounded copies, for kernels: half the bytes, and differences and squares two at a time in
+/* Walks over bf16 copies, for kernels: half the bytes, and differences and squares two at a time in
  * bf16, since these kernels wait for instructions more than for memory. Sums are fp32. */
-#ifndef VLP_COMPUTE_CUDA_PAIRS_ROUNDED_H
-#define VLP_COMPUTE_CUDA_PAIRS_ROUNDED_H
+#ifndef VLP_COMPUTE_CUDA_PAIRS_BF16_H
+#define VLP_COMPUTE_CUDA_PAIRS_BF16_H
 
 #include <type_traits>
 
@@ -110,19 +110,19 @@ template <int SIMILARITY, int COUNT, int LANES> __device__ inline void sum_group
 /* ---- Walking ------------------------------------------------------------------------------------- */
 
 /* What a kernel reads. */
-typedef struct rounded_rows {
+typedef struct bf16_rows {
     const vlp_bf16 *queries, *table;
-    vlp_rounding rounding;
+    vlp_bf16_layout layout;
     int32_t batch;
-} rounded_rows;
+} bf16_rows;
 
-static inline rounded_rows rows_of(const pair_work *work) {
-    return {work->queries, work->given->rounded, work->given->rounding, work->given->batch};
+static inline bf16_rows rows_of(const pair_work *work) {
+    return {work->queries, work->given->bf16, work->given->layout, work->given->batch};
 }
 
 /* Where a lane stands: a warp has an entity and a slice, LANES lanes a pair, SLICE / LANES numbers of
  * each part a lane. */
-template <int SIMILARITY, int LANES> struct rounded_walk {
+template <int SIMILARITY, int LANES> struct bf16_walk {
     static constexpr int COUNT = SLICE / LANES, GROUPS = 32 / LANES;
     static constexpr int QUERY = PARTS<SIMILARITY> * SLICE; /* numbers of a query in a slice */
     int lane, group, part;
@@ -131,7 +131,7 @@ template <int SIMILARITY, int LANES> struct rounded_walk {
     const char *queries; /* of the slice */
     uint32_t place; /* bytes from a query's numbers to the lane's: in 32 bits, as all offsets here */
 
-    __device__ rounded_walk(const rounded_rows &from, int32_t row_of_warp, int32_t slice_of_warp)
+    __device__ bf16_walk(const bf16_rows &from, int32_t row_of_warp, int32_t slice_of_warp)
         : lane(threadIdx.x % 32), group(lane / LANES), part(lane % LANES), row(row_of_warp),
           slice(slice_of_warp), first(slice * SLICE + COUNT * part),
           queries(reinterpret_cast<const char *>(from.queries +
@@ -140,9 +140,9 @@ template <int SIMILARITY, int LANES> struct rounded_walk {
     }
 
     /* Grid: (chunks of entities, slices). */
-    __device__ rounded_walk(const rounded_rows &from)
-        : rounded_walk(from, static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32),
-                       static_cast<int32_t>(blockIdx.y)) {
+    __device__ bf16_walk(const bf16_rows &from)
+        : bf16_walk(from, static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32),
+                    static_cast<int32_t>(blockIdx.y)) {
     }
 
     /* Bytes to a query's numbers. */
@@ -154,9 +154,9 @@ template <int SIMILARITY, int LANES> struct rounded_walk {
         q.load(reinterpret_cast<const vlp_bf16 *>(queries + (offset + place)), SLICE, true);
     }
 
-    __device__ void load_entity(packed<SIMILARITY, COUNT> &k, const rounded_rows &from) const {
-        k.load(from.table + static_cast<int64_t>(row) * PARTS<SIMILARITY> * from.rounding.padded + first,
-               from.rounding.padded, first < from.rounding.padded);
+    __device__ void load_entity(packed<SIMILARITY, COUNT> &k, const bf16_rows &from) const {
+        k.load(from.table + static_cast<int64_t>(row) * PARTS<SIMILARITY> * from.layout.padded + first,
+               from.layout.padded, first < from.layout.padded);
     }
 };
 
@@ -164,10 +164,10 @@ template <int SIMILARITY, int LANES> struct rounded_walk {
  * lanes has of them. */
 template <int SIMILARITY, int LANES>
 __device__ inline void
-walk_backward(float (*grad)[SLICE / LANES], const rounded_walk<SIMILARITY, LANES> &at,
+walk_backward(float (*grad)[SLICE / LANES], const bf16_walk<SIMILARITY, LANES> &at,
               const packed<SIMILARITY, SLICE / LANES> &k, const sorted_pairs &pairs,
               const float *weights, int32_t begin, int32_t end) {
-    using walk = rounded_walk<SIMILARITY, LANES>;
+    using walk = bf16_walk<SIMILARITY, LANES>;
     packed<SIMILARITY, walk::COUNT> q;
     for (int32_t base = begin; base < end; base += 32) {
         int32_t count = end - base < 32 ? end - base : 32;

@@ -27,10 +27,10 @@ template <int COLUMNS> __device__ static void store(float *to, const columns<COL
 
 template <int COLUMNS> __device__ static void store(vlp_bf16 *to, const columns<COLUMNS> &values) {
     if constexpr (COLUMNS == 4)
-        *reinterpret_cast<uint2 *>(to) = make_uint2(rounded_pair(values.at[0], values.at[1]),
-                                                    rounded_pair(values.at[2], values.at[3]));
+        *reinterpret_cast<uint2 *>(to) =
+            make_uint2(bf16_pair(values.at[0], values.at[1]), bf16_pair(values.at[2], values.at[3]));
     else
-        *to = rounded(values.at[0]);
+        *to = bf16(values.at[0]);
 }
 
 template <int COLUMNS> __device__ static void add(columns<COLUMNS> *to, const columns<COLUMNS> &values) {
@@ -38,9 +38,9 @@ template <int COLUMNS> __device__ static void add(columns<COLUMNS> *to, const co
     for (int c = 0; c < COLUMNS; c++) to->at[c] += values.at[c];
 }
 
-/* The zeros behind the numbers of a rounded row. */
-__device__ static void end_row(vlp_bf16 *row, const vlp_rounding &rounding) {
-    for (int32_t at = rounding.width; at < rounding.padded; at++) row[at] = 0;
+/* The zeros behind the numbers of a bf16 row. */
+__device__ static void end_row(vlp_bf16 *row, const vlp_bf16_layout &layout) {
+    for (int32_t at = layout.width; at < layout.padded; at++) row[at] = 0;
 }
 
 __device__ static float inverse_of(float norm) {
@@ -59,7 +59,7 @@ __device__ static void sum_references(columns<COLUMNS> answer[PARTS], columns<CO
                                       const vlp_reference_batch &references, int64_t query,
                                       const float *table, int32_t width, int32_t j) {
     int32_t count = references.counts[query];
-    int64_t begin = query * references.most;
+    int64_t begin = query * references.capacity;
     for (int32_t first = 0; first < count; first += REFERENCE_BATCH) {
         columns<COLUMNS> answers[REFERENCE_BATCH][PARTS], heads[REFERENCE_BATCH][PARTS];
         const float *t[REFERENCE_BATCH], *h[REFERENCE_BATCH];
@@ -102,9 +102,10 @@ __device__ static void query_columns(columns<COLUMNS> q[PARTS], const columns<CO
 /* PARTS of a row that stand apart, a number of each a column. s is not made without a place for it. All
  * is read before anything is written: the compiler cannot know that the arrays are not the same. */
 template <int PARTS, int COLUMNS>
-__global__ static void
-reference_rows(vlp_form form, vlp_head_inputs inputs, vlp_reference_batch references, const float *table,
-               const float *heads, const int32_t *relations, const float *relation_table) {
+__global__ static void reference_rows(vlp_form form, vlp_aggregator_inputs inputs,
+                                      vlp_reference_batch references, const float *table,
+                                      const float *heads, const int32_t *relations,
+                                      const float *relation_table) {
     int64_t i = blockIdx.x, width = form.entity_width;
     int32_t part_width = form.entity_width / PARTS, count = references.counts[i];
     int32_t j = COLUMNS * static_cast<int32_t>(blockIdx.y * REFERENCE_THREADS + threadIdx.x);
@@ -127,36 +128,36 @@ reference_rows(vlp_form form, vlp_head_inputs inputs, vlp_reference_batch refere
         const float *r = relation_table + static_cast<int64_t>(relations[i]) * form.relation_width;
         query_columns<PARTS>(s, difference, form, r, j);
     }
-    vlp_rounding rounding = vlp_rounding_of(1, form.query_width);
+    vlp_bf16_layout layout = vlp_bf16_layout_of(1, form.query_width);
 #pragma unroll
     for (int part = 0; part < PARTS; part++) {
-        int64_t at = part * part_width + j, row = i * width + at, rounded_row = i * rounding.padded + at;
+        int64_t at = part * part_width + j, row = i * width + at, bf16_row = i * layout.padded + at;
         store(inputs.answers + row, answer[part]);
         store(inputs.differences + row, difference[part]);
-        if (inputs.rounded_s) {
-            store(inputs.rounded_k + rounded_row, answer[part]);
-            store(inputs.rounded_s + rounded_row, s[part]);
+        if (inputs.bf16_s) {
+            store(inputs.bf16_k + bf16_row, answer[part]);
+            store(inputs.bf16_s + bf16_row, s[part]);
         } else if (inputs.s) {
             store(inputs.s + row, s[part]);
         }
     }
-    if (!inputs.rounded_s || j + COLUMNS < part_width) return;
-    end_row(inputs.rounded_k + i * rounding.padded, rounding);
-    end_row(inputs.rounded_s + i * rounding.padded, rounding);
+    if (!inputs.bf16_s || j + COLUMNS < part_width) return;
+    end_row(inputs.bf16_k + i * layout.padded, layout);
+    end_row(inputs.bf16_s + i * layout.padded, layout);
 }
 
 template <int PARTS, int COLUMNS>
-static void launch_references(vlp_compute *compute, const vlp_form *form, const vlp_head_inputs *inputs,
-                              const vlp_reference_batch *references, const float *table,
-                              const float *heads, const int32_t *relations, const float *relation_table,
-                              int64_t count) {
+static void launch_references(vlp_compute *compute, const vlp_form *form,
+                              const vlp_aggregator_inputs *inputs, const vlp_reference_batch *references,
+                              const float *table, const float *heads, const int32_t *relations,
+                              const float *relation_table, int64_t count) {
     dim3 grid(static_cast<unsigned>(count),
               cuda_blocks(form->entity_width / (PARTS * COLUMNS), REFERENCE_THREADS));
     LAUNCH(compute, (reference_rows<PARTS, COLUMNS>), grid, REFERENCE_THREADS, 0, *form, *inputs,
            *references, table, heads, relations, relation_table);
 }
 
-static void mean_rows(vlp_compute *compute, const vlp_form *form, const vlp_head_inputs *inputs,
+static void mean_rows(vlp_compute *compute, const vlp_form *form, const vlp_aggregator_inputs *inputs,
                       const vlp_reference_batch *references, const float *table, const float *heads,
                       const int32_t *relations, const float *relation_table, int64_t count) {
     int32_t parts = is_complex_transform(*form) ? 2 : 1;
@@ -166,23 +167,25 @@ static void mean_rows(vlp_compute *compute, const vlp_form *form, const vlp_head
     launch(compute, form, inputs, references, table, heads, relations, relation_table, count);
 }
 
-void cuda_mean_references(vlp_compute *compute, const vlp_form *form, const vlp_head_inputs *inputs,
-                          const vlp_reference_batch *references, const float *table, const float *heads,
-                          const int32_t *relations, const float *relation_table, int64_t count) {
+void cuda_mean_references(vlp_compute *compute, const vlp_form *form,
+                          const vlp_aggregator_inputs *inputs, const vlp_reference_batch *references,
+                          const float *table, const float *heads, const int32_t *relations,
+                          const float *relation_table, int64_t count) {
     if (count == 0) return;
     if (!is_matrix_transform(*form)) {
         mean_rows(compute, form, inputs, references, table, heads, relations, relation_table, count);
         return;
     }
-    vlp_rounding rounding = vlp_rounding_of(1, form->query_width);
-    vlp_head_inputs means = {inputs->answers, inputs->differences, nullptr, nullptr, nullptr, nullptr};
+    vlp_bf16_layout layout = vlp_bf16_layout_of(1, form->query_width);
+    vlp_aggregator_inputs means = {inputs->answers, inputs->differences, nullptr, nullptr, nullptr,
+                                   nullptr};
     mean_rows(compute, form, &means, references, table, heads, relations, relation_table, count);
     cuda_answer(compute, form, inputs->k, inputs->answers, relations, relation_table, count);
     cuda_query(compute, form, inputs->s, inputs->differences, relations, relation_table, count, true);
-    if (inputs->rounded_k)
-        cuda_round_rows(compute, inputs->rounded_k, &rounding, inputs->k, form->query_width, count);
-    if (inputs->rounded_s)
-        cuda_round_rows(compute, inputs->rounded_s, &rounding, inputs->s, form->query_width, count);
+    if (inputs->bf16_k)
+        cuda_convert_rows(compute, inputs->bf16_k, &layout, inputs->k, form->query_width, count);
+    if (inputs->bf16_s)
+        cuda_convert_rows(compute, inputs->bf16_s, &layout, inputs->s, form->query_width, count);
 }
 
 /* ---- [t_N, q] ------------------------------------------------------------------------------------ */
@@ -190,16 +193,16 @@ void cuda_mean_references(vlp_compute *compute, const vlp_form *form, const vlp_
 enum { JOIN_THREADS = 256 };
 
 template <int COLUMNS>
-__global__ static void join_rows(float *joined, vlp_bf16 *rounded_joined, const float *node_bias,
+__global__ static void join_rows(float *concat, vlp_bf16 *bf16_concat, const float *node_bias,
                                  const float *edge_bias, const int32_t *counts, const float *q,
                                  int32_t e, int32_t width) {
-    vlp_rounding rounding = vlp_rounding_of(1, e + width);
+    vlp_bf16_layout layout = vlp_bf16_layout_of(1, e + width);
     int64_t i = blockIdx.x, all = e + width;
     int32_t j = COLUMNS * static_cast<int32_t>(blockIdx.y * JOIN_THREADS + threadIdx.x);
-    if (j >= rounding.padded) return;
+    if (j >= layout.padded) return;
     columns<COLUMNS> x = {};
     if (j < e) {
-        x = load<COLUMNS>(joined + i * all + j);
+        x = load<COLUMNS>(concat + i * all + j);
         if (counts[i] > 0) {
             add(&x, load<COLUMNS>(node_bias + j));
             add(&x, load<COLUMNS>(edge_bias + j));
@@ -207,22 +210,22 @@ __global__ static void join_rows(float *joined, vlp_bf16 *rounded_joined, const 
     } else if (j < all) {
         x = load<COLUMNS>(q + i * width + j - e);
     }
-    if (rounded_joined)
-        store(rounded_joined + i * rounding.padded + j, x);
+    if (bf16_concat)
+        store(bf16_concat + i * layout.padded + j, x);
     else if (j < all)
-        store(joined + i * all + j, x);
+        store(concat + i * all + j, x);
 }
 
-void cuda_join_query(vlp_compute *compute, const vlp_form *form, float *joined, vlp_bf16 *rounded,
-                     const float *node_bias, const float *edge_bias, const int32_t *counts,
-                     const float *q, int64_t rows) {
+void cuda_concat_query(vlp_compute *compute, const vlp_form *form, float *concat, vlp_bf16 *bf16,
+                       const float *node_bias, const float *edge_bias, const int32_t *counts,
+                       const float *q, int64_t rows) {
     if (rows == 0) return;
     int32_t e = form->entity_width, width = form->query_width;
     bool four = e % 4 == 0 && width % 4 == 0;
     dim3 grid(static_cast<unsigned>(rows),
-              cuda_blocks(vlp_rounding_of(1, e + width).padded, JOIN_THREADS * (four ? 4 : 1)));
+              cuda_blocks(vlp_bf16_layout_of(1, e + width).padded, JOIN_THREADS * (four ? 4 : 1)));
     auto kernel = four ? join_rows<4> : join_rows<1>;
-    LAUNCH(compute, kernel, grid, JOIN_THREADS, 0, joined, rounded, node_bias, edge_bias, counts, q, e,
+    LAUNCH(compute, kernel, grid, JOIN_THREADS, 0, concat, bf16, node_bias, edge_bias, counts, q, e,
            width);
 }
 
@@ -230,18 +233,18 @@ void cuda_join_query(vlp_compute *compute, const vlp_form *form, float *joined, 
 
 enum { OUTPUT_THREADS = 256 };
 
-/* A row as it stands in a rounded copy: the column of a place, -1 between the parts. */
-__device__ static int32_t column_of(const vlp_rounding &rounding, int32_t place) {
-    int32_t part = place / rounding.padded, at = place - part * rounding.padded;
-    return at < rounding.width ? part * rounding.width + at : -1;
+/* A row as it stands in a bf16 copy: the column of a place, -1 between the parts. */
+__device__ static int32_t column_of(const vlp_bf16_layout &layout, int32_t place) {
+    int32_t part = place / layout.padded, at = place - part * layout.padded;
+    return at < layout.width ? part * layout.width + at : -1;
 }
 
 template <int COLUMNS>
-__global__ static void tanh_rows(float *x, float *activated, float *norms, vlp_bf16 *rounded_x,
-                                 vlp_rounding rounding, const float *bias, int32_t width) {
+__global__ static void tanh_rows(float *x, float *activated, float *norms, vlp_bf16 *bf16_x,
+                                 vlp_bf16_layout layout, const float *bias, int32_t width) {
     __shared__ float shared[32];
     int64_t i = blockIdx.x;
-    int32_t stride = vlp_rounding_stride(&rounding);
+    int32_t stride = vlp_bf16_layout_stride(&layout);
     float *row = x + i * width, *y = activated + i * width, square = 0;
     for (int32_t j = COLUMNS * threadIdx.x; j < width; j += COLUMNS * OUTPUT_THREADS) {
         columns<COLUMNS> value = load<COLUMNS>(row + j);
@@ -257,7 +260,7 @@ __global__ static void tanh_rows(float *x, float *activated, float *norms, vlp_b
     float norm = sqrtf(block_sum(square, shared)), scale = inverse_of(norm);
     if (threadIdx.x == 0) norms[i] = norm;
     for (int32_t place = COLUMNS * threadIdx.x; place < stride; place += COLUMNS * OUTPUT_THREADS) {
-        int32_t j = column_of(rounding, place);
+        int32_t j = column_of(layout, place);
         columns<COLUMNS> value = {};
         if (j >= 0) {
             value = load<COLUMNS>(y + j);
@@ -265,31 +268,31 @@ __global__ static void tanh_rows(float *x, float *activated, float *norms, vlp_b
             for (int c = 0; c < COLUMNS; c++) value.at[c] *= scale;
             store(row + j, value);
         }
-        if (rounded_x) store(rounded_x + i * stride + place, value);
+        if (bf16_x) store(bf16_x + i * stride + place, value);
     }
 }
 
-void cuda_normal_tanh(vlp_compute *compute, float *x, float *activated, float *norms, vlp_bf16 *rounded,
-                      const vlp_rounding *rounding, const float *bias, int64_t rows, int32_t width) {
+void cuda_tanh_normalize(vlp_compute *compute, float *x, float *activated, float *norms, vlp_bf16 *bf16,
+                         const vlp_bf16_layout *layout, const float *bias, int64_t rows, int32_t width) {
     if (rows == 0) return;
-    vlp_rounding places = rounded ? *rounding : vlp_rounding{1, width, width};
+    vlp_bf16_layout places = bf16 ? *layout : vlp_bf16_layout{1, width, width};
     auto kernel = places.width % 4 == 0 ? tanh_rows<4> : tanh_rows<1>;
-    LAUNCH(compute, kernel, static_cast<unsigned>(rows), OUTPUT_THREADS, 0, x, activated, norms, rounded,
+    LAUNCH(compute, kernel, static_cast<unsigned>(rows), OUTPUT_THREADS, 0, x, activated, norms, bf16,
            places, bias, width);
 }
 
 /* u = y / |y|: dy = (du - u <u, du>) / |y|; y = tanh(x): dx = dy (1 - y^2). */
 template <int COLUMNS>
-__global__ static void tanh_rows_backward(float *grad, const float *normal_grad, vlp_rounding rounding,
-                                          const float *normal, const float *activated,
-                                          const float *norms, int32_t width) {
+__global__ static void tanh_rows_backward(float *grad, const float *normalized_grad,
+                                          vlp_bf16_layout layout, const float *normal,
+                                          const float *activated, const float *norms, int32_t width) {
     __shared__ float shared[32];
     int64_t i = blockIdx.x;
-    int32_t stride = vlp_rounding_stride(&rounding);
-    const float *u = normal + i * width, *y = activated + i * width, *du = normal_grad + i * stride;
+    int32_t stride = vlp_bf16_layout_stride(&layout);
+    const float *u = normal + i * width, *y = activated + i * width, *du = normalized_grad + i * stride;
     float along = 0, scale = inverse_of(norms[i]);
     for (int32_t place = COLUMNS * threadIdx.x; place < stride; place += COLUMNS * OUTPUT_THREADS) {
-        int32_t j = column_of(rounding, place);
+        int32_t j = column_of(layout, place);
         if (j < 0) continue;
         columns<COLUMNS> left = load<COLUMNS>(u + j), right = load<COLUMNS>(du + place);
 #pragma unroll
@@ -297,7 +300,7 @@ __global__ static void tanh_rows_backward(float *grad, const float *normal_grad,
     }
     along = block_sum(along, shared);
     for (int32_t place = COLUMNS * threadIdx.x; place < stride; place += COLUMNS * OUTPUT_THREADS) {
-        int32_t j = column_of(rounding, place);
+        int32_t j = column_of(layout, place);
         if (j < 0) continue;
         columns<COLUMNS> value = load<COLUMNS>(du + place), normal_at = load<COLUMNS>(u + j);
         columns<COLUMNS> tanh_at = load<COLUMNS>(y + j);
@@ -309,14 +312,14 @@ __global__ static void tanh_rows_backward(float *grad, const float *normal_grad,
     }
 }
 
-void cuda_normal_tanh_backward(vlp_compute *compute, float *grad, const float *normal_grad,
-                               const vlp_rounding *rounding, const float *x, const float *activated,
-                               const float *norms, int64_t rows, int32_t width) {
+void cuda_tanh_normalize_backward(vlp_compute *compute, float *grad, const float *normalized_grad,
+                                  const vlp_bf16_layout *layout, const float *x, const float *activated,
+                                  const float *norms, int64_t rows, int32_t width) {
     if (rows == 0) return;
-    vlp_rounding places = rounding ? *rounding : vlp_rounding{1, width, width};
+    vlp_bf16_layout places = layout ? *layout : vlp_bf16_layout{1, width, width};
     auto kernel = places.width % 4 == 0 ? tanh_rows_backward<4> : tanh_rows_backward<1>;
-    LAUNCH(compute, kernel, static_cast<unsigned>(rows), OUTPUT_THREADS, 0, grad, normal_grad, places, x,
-           activated, norms, width);
+    LAUNCH(compute, kernel, static_cast<unsigned>(rows), OUTPUT_THREADS, 0, grad, normalized_grad,
+           places, x, activated, norms, width);
 }
 
 /* ---- Sums of columns ----------------------------------------------------------------------------- */
@@ -327,10 +330,10 @@ enum { SUM_COLUMNS = 16, SUM_PARTS = 64, SUM_BATCH = 8 };
 static_assert(SUM_PARTS == 64 && SUM_COLUMNS == 16, "two parts a warp, and a warp for them all");
 
 __global__ static void __launch_bounds__(SUM_COLUMNS *SUM_PARTS)
-    column_sums(float *bias_grad, float *same_grad, float *grad, vlp_bf16 *rounded_grad,
+    column_sums(float *bias_grad, float *same_grad, float *grad, vlp_bf16 *bf16_grad,
                 const int32_t *counts, int64_t rows, int32_t width) {
     __shared__ float parts[SUM_PARTS / 2][SUM_COLUMNS + 1];
-    vlp_rounding rounding = vlp_rounding_of(1, width);
+    vlp_bf16_layout layout = vlp_bf16_layout_of(1, width);
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = threadIdx.x / SUM_COLUMNS;
     int32_t first = static_cast<int32_t>(blockIdx.x) * SUM_COLUMNS;
     int32_t j = first + static_cast<int32_t>(threadIdx.x % SUM_COLUMNS);
@@ -351,8 +354,8 @@ __global__ static void __launch_bounds__(SUM_COLUMNS *SUM_PARTS)
                 values[b] = 0.0f;
                 if (j < width) grad[i * width + j] = 0.0f;
             }
-            if (rounded_grad && i < rows && j < rounding.padded)
-                rounded_grad[i * rounding.padded + j] = rounded(values[b]);
+            if (bf16_grad && i < rows && j < layout.padded)
+                bf16_grad[i * layout.padded + j] = bf16(values[b]);
             sum += values[b];
         }
     }
@@ -367,7 +370,7 @@ __global__ static void __launch_bounds__(SUM_COLUMNS *SUM_PARTS)
 }
 
 void cuda_bias_backward(vlp_compute *compute, float *bias_grad, float *same_grad, float *grad,
-                        vlp_bf16 *rounded, const int32_t *counts, int64_t rows, int32_t width) {
-    LAUNCH(compute, column_sums, cuda_blocks(vlp_rounding_of(1, width).padded, SUM_COLUMNS),
-           SUM_COLUMNS * SUM_PARTS, 0, bias_grad, same_grad, grad, rounded, counts, rows, width);
+                        vlp_bf16 *bf16, const int32_t *counts, int64_t rows, int32_t width) {
+    LAUNCH(compute, column_sums, cuda_blocks(vlp_bf16_layout_of(1, width).padded, SUM_COLUMNS),
+           SUM_COLUMNS * SUM_PARTS, 0, bias_grad, same_grad, grad, bf16, counts, rows, width);
 }

@@ -1,7 +1,7 @@
 /* The vertical head over a backend against the paper's formula, reference by reference in double
  * precision: t', its cosines with every entity, the cross-entropy of their softmax, and the gradients of
  * the head's six tables, and of the embeddings where they feel L1, against finite differences. Where a
- * backend rounds, the same of the head over rounded copies, as far as bf16 goes. */
+ * backend uses_bf16, the same of the head over bf16 copies, as far as bf16 goes. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "model/model.h"
 #include "reference_ops.h"
 
-enum { SEED = 40, ROUNDS = 15, MOST_WIDTH = 32 };
+enum { SEED = 40, ROUNDS = 15, MAX_WIDTH = 32 };
 
 static const vlp_model_options models[] = {
     {VLP_MODEL_RESCAL, 0, 0, VLP_NORM_L1, 6},  {VLP_MODEL_TRANSE, 0, 0, VLP_NORM_L1, 6},
@@ -19,59 +19,59 @@ static const vlp_model_options models[] = {
 enum { MODELS = sizeof models / sizeof *models };
 
 /* A model's tables on this side, and a batch with its references. */
-typedef struct head_case {
+typedef struct aggregator_case {
     reference_head head;
     double *tables[VLP_TABLES];
-    int32_t entities, batch, most;
+    int32_t entities, batch, capacity;
     int32_t *heads, *relations, *answers, *counts;
-    int32_t *reference_heads, *reference_answers; /* (batch, most) */
+    int32_t *reference_heads, *reference_answers; /* (batch, capacity) */
     double *weights, temperature;
-} head_case;
+} aggregator_case;
 
-static void fill_case(lab *bench, head_case *one, const vlp_model *model) {
+static void fill_case(lab *bench, aggregator_case *one, const vlp_model *model) {
     memset(one, 0, sizeof *one);
     one->head.form = &model->form;
     for (int id = 0; id < VLP_TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         int64_t size = table->rows * table->width;
-        /* Over rounded copies the head's matrices are numbers in bf16, and small enough for its tanh to
+        /* Over bf16 copies the head's matrices are numbers in bf16, and small enough for its tanh to
          * be no mere sign. */
         double range = id == VLP_TABLE_OUTPUT ? 0.5 : 1;
-        if (table->rounded && vlp_table_of_head(id)) range = 1.2 / sqrt(table->width);
+        if (table->bf16 && vlp_table_of_aggregator(id)) range = 1.2 / sqrt(table->width);
         one->tables[id] = lab_random(bench, size, range);
-        for (int64_t i = 0; i < size && table->rounded && vlp_table_of_head(id); i++)
-            one->tables[id][i] = lab_rounded(one->tables[id][i]);
+        for (int64_t i = 0; i < size && table->bf16 && vlp_table_of_aggregator(id); i++)
+            one->tables[id][i] = lab_bf16(one->tables[id][i]);
         one->head.tables[id] = one->tables[id];
         float *staged = lab_put(bench, one->tables[id], size);
         bench->backend->upload(bench->compute, table->value, staged, (size_t)size * sizeof *staged);
     }
     one->entities = model->entities;
     one->batch = lab_between(bench, 1, 5);
-    one->most = lab_between(bench, 0, 5); /* without references there is still a head */
+    one->capacity = lab_between(bench, 0, 5); /* without references there is still a head */
     one->heads = lab_ids(bench, one->batch, 0, model->entities - 1);
     one->relations = lab_ids(bench, one->batch, 0, model->relations - 1);
     one->answers = lab_ids(bench, one->batch, 0, model->entities - 1);
-    one->counts = lab_ids(bench, one->batch, 0, one->most);
-    one->reference_heads = lab_ids(bench, one->batch * one->most, 0, model->entities - 1);
-    one->reference_answers = lab_ids(bench, one->batch * one->most, 0, model->entities - 1);
-    for (int32_t i = 0; i < one->batch * one->most; i++)
-        if (i % one->most >= one->counts[i / one->most])
+    one->counts = lab_ids(bench, one->batch, 0, one->capacity);
+    one->reference_heads = lab_ids(bench, one->batch * one->capacity, 0, model->entities - 1);
+    one->reference_answers = lab_ids(bench, one->batch * one->capacity, 0, model->entities - 1);
+    for (int32_t i = 0; i < one->batch * one->capacity; i++)
+        if (i % one->capacity >= one->counts[i / one->capacity])
             one->reference_heads[i] = one->reference_answers[i] = -1;
     one->weights = lab_shares(bench, one->batch);
     one->temperature = lab_between(bench, 1, 10);
 }
 
-static void expected_output(const head_case *one, double *output, int32_t b) {
-    reference_head_output(&one->head, output, one->heads[b], one->relations[b],
-                          one->reference_heads + b * one->most, one->reference_answers + b * one->most,
-                          one->counts[b]);
+static void expected_output(const aggregator_case *one, double *output, int32_t b) {
+    reference_aggregator_output(&one->head, output, one->heads[b], one->relations[b],
+                                one->reference_heads + b * one->capacity,
+                                one->reference_answers + b * one->capacity, one->counts[b]);
 }
 
 /* L1 of the batch as a function of all tables. */
-static double head_loss(const void *context) {
-    const head_case *one = context;
+static double aggregator_loss(const void *context) {
+    const aggregator_case *one = context;
     int32_t d = one->head.form->entity_width;
-    double output[MOST_WIDTH], cosines[16], loss = 0;
+    double output[MAX_WIDTH], cosines[16], loss = 0;
     for (int32_t b = 0; b < one->batch; b++) {
         expected_output(one, output, b);
         for (int32_t e = 0; e < one->entities; e++)
@@ -84,20 +84,21 @@ static double head_loss(const void *context) {
 
 /* ---- The same on the backend --------------------------------------------------------------------- */
 
-typedef struct head_device {
-    vlp_head_work work;
+typedef struct aggregator_device {
+    vlp_aggregator_work work;
     vlp_reference_batch references;
     float *rows, *q, *logits, *row_loss, *inverse, *grad, *candidate_grad;
     int32_t *relations;
-} head_device;
+} aggregator_device;
 
-static void run_head(lab *bench, const head_case *one, const vlp_model *model, head_device *on) {
+static void run_aggregator(lab *bench, const aggregator_case *one, const vlp_model *model,
+                           aggregator_device *on) {
     const vlp_backend *backend = bench->backend;
-    int32_t d = model->form.entity_width, batch = one->batch, cells = batch * one->most;
+    int32_t d = model->form.entity_width, batch = one->batch, cells = batch * one->capacity;
     const double *zeros = lab_zeros(bench, 1000);
     on->references = (vlp_reference_batch){lab_put_ids(bench, one->reference_heads, cells),
                                            lab_put_ids(bench, one->reference_answers, cells),
-                                           lab_put_ids(bench, one->counts, batch), one->most};
+                                           lab_put_ids(bench, one->counts, batch), one->capacity};
     on->relations = lab_put_ids(bench, one->relations, batch);
     on->rows = lab_put(bench, zeros, batch * d);
     on->q = lab_put(bench, zeros, batch * model->form.query_width);
@@ -105,12 +106,12 @@ static void run_head(lab *bench, const head_case *one, const vlp_model *model, h
                     lab_put_ids(bench, one->heads, batch), batch, d);
     backend->query(bench->compute, &model->form, on->q, on->rows, on->relations,
                    model->tables[VLP_TABLE_RELATIONS].value, batch, false);
-    vlp_head_forward(model, &on->work, on->rows, on->relations, on->q, &on->references, batch);
+    vlp_aggregator_forward(model, &on->work, on->rows, on->relations, on->q, &on->references, batch);
 }
 
 /* What the queries pass on to heads and relations. */
-static void run_queries_backward(lab *bench, const head_case *one, const vlp_model *model,
-                                 head_device *on, const vlp_head_sources *sources) {
+static void run_queries_backward(lab *bench, const aggregator_case *one, const vlp_model *model,
+                                 aggregator_device *on, const vlp_aggregator_sources *sources) {
     const vlp_backend *backend = bench->backend;
     const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     const vlp_table *relations = &model->tables[VLP_TABLE_RELATIONS];
@@ -125,15 +126,16 @@ static void run_queries_backward(lab *bench, const head_case *one, const vlp_mod
                      VLP_OK);
 }
 
-static vlp_head_sources put_sources(lab *bench, const head_case *one, head_device *on) {
+static vlp_aggregator_sources put_sources(lab *bench, const aggregator_case *one,
+                                          aggregator_device *on) {
     int32_t q_size = one->batch * one->head.form->query_width;
-    return (vlp_head_sources){lab_put_ids(bench, one->heads, one->batch), on->relations,
-                              lab_put(bench, lab_random(bench, q_size, 9), q_size)};
+    return (vlp_aggregator_sources){lab_put_ids(bench, one->heads, one->batch), on->relations,
+                                    lab_put(bench, lab_random(bench, q_size, 9), q_size)};
 }
 
 /* Logits, loss, and back: as a training step does it. */
-static double run_loss(lab *bench, const head_case *one, const vlp_model *model, head_device *on,
-                       bool shared) {
+static double run_loss(lab *bench, const aggregator_case *one, const vlp_model *model,
+                       aggregator_device *on, bool shared) {
     const vlp_backend *backend = bench->backend;
     int32_t d = model->form.entity_width, batch = one->batch, entities = one->entities;
     const float *table = model->tables[VLP_TABLE_ENTITIES].value;
@@ -153,9 +155,9 @@ static double run_loss(lab *bench, const head_case *one, const vlp_model *model,
     on->candidate_grad = lab_put(bench, zeros, entities * d);
     backend->product(bench->compute, true, false, entities, d, batch, 1, on->logits, entities,
                      on->work.output, d, 0, on->candidate_grad, d);
-    vlp_head_sources sources = put_sources(bench, one, on);
-    assert_int_equal(vlp_head_backward(model, &on->work, on->grad, NULL, &on->references, batch,
-                                       shared ? &sources : NULL),
+    vlp_aggregator_sources sources = put_sources(bench, one, on);
+    assert_int_equal(vlp_aggregator_backward(model, &on->work, on->grad, NULL, &on->references, batch,
+                                             shared ? &sources : NULL),
                      VLP_OK);
     if (shared) {
         run_queries_backward(bench, one, model, on, &sources);
@@ -170,7 +172,7 @@ static double run_loss(lab *bench, const head_case *one, const vlp_model *model,
 /* ---- Checks -------------------------------------------------------------------------------------- */
 
 /* (batch, entity_width) t' / |t'|. */
-static double *expected_outputs(lab *bench, const head_case *one) {
+static double *expected_outputs(lab *bench, const aggregator_case *one) {
     int32_t d = one->head.form->entity_width;
     double *expected = lab_zeros(bench, one->batch * d);
     for (int32_t b = 0; b < one->batch; b++) {
@@ -182,18 +184,18 @@ static double *expected_outputs(lab *bench, const head_case *one) {
     return expected;
 }
 
-static void check_output(lab *bench, const head_case *one, head_device *on) {
+static void check_output(lab *bench, const aggregator_case *one, aggregator_device *on) {
     int32_t size = one->batch * one->head.form->entity_width;
     lab_expect("head output", expected_outputs(bench, one), lab_get(bench, on->work.output, size), size,
                2e-5, 1);
 }
 
 /* Heads and references are marked for a lazy optimizer. */
-static void check_touched(lab *bench, const head_case *one, const vlp_model *model) {
+static void check_touched(lab *bench, const aggregator_case *one, const vlp_model *model) {
     uint8_t expected[16] = {0}, got[16];
     for (int32_t b = 0; b < one->batch; b++) {
         expected[one->heads[b]] = 1;
-        for (int32_t i = b * one->most; i < b * one->most + one->counts[b]; i++)
+        for (int32_t i = b * one->capacity; i < b * one->capacity + one->counts[b]; i++)
             expected[one->reference_heads[i]] = expected[one->reference_answers[i]] = 1;
     }
     lab_get_bytes(bench, got, model->tables[VLP_TABLE_ENTITIES].touched, (size_t)one->entities);
@@ -209,13 +211,13 @@ static void fill_gradients(lab *bench, const vlp_model *model, double *before[VL
         before[id] = id == VLP_TABLE_ENTITIES ? lab_zeros(bench, size) : lab_random(bench, size, 1);
         bench->backend->upload(bench->compute, table->grad, lab_put(bench, before[id], size),
                                (size_t)size * sizeof(float));
-        if (vlp_table_of_head(id)) before[id] = lab_zeros(bench, size);
+        if (vlp_table_of_aggregator(id)) before[id] = lab_zeros(bench, size);
     }
 }
 
-static void check_gradients(lab *bench, head_case *one, const vlp_model *model, head_device *on,
-                            bool shared) {
-    double *expected[VLP_TABLES], expected_loss = head_loss(one);
+static void check_gradients(lab *bench, aggregator_case *one, const vlp_model *model,
+                            aggregator_device *on, bool shared) {
+    double *expected[VLP_TABLES], expected_loss = aggregator_loss(one);
     fill_gradients(bench, model, expected);
     double loss = run_loss(bench, one, model, on, shared);
     lab_expect("head loss", &expected_loss, &loss, 1, 2e-5, 0.5);
@@ -224,66 +226,66 @@ static void check_gradients(lab *bench, head_case *one, const vlp_model *model, 
         int64_t size = table->rows * table->width;
         double *got = lab_get(bench, table->grad, size);
         for (int64_t i = 0; i < size; i++)
-            if (shared || vlp_table_of_head(id))
-                expected[id][i] += lab_slope(&one->tables[id][i], head_loss, one);
+            if (shared || vlp_table_of_aggregator(id))
+                expected[id][i] += lab_slope(&one->tables[id][i], aggregator_loss, one);
         lab_expect_gradient(table->name, expected[id], got, size);
     }
     if (shared) check_touched(bench, one, model);
 }
 
-static void check_head(lab *bench, vlp_model_options options, int round) {
+static void check_aggregator(lab *bench, vlp_model_options options, int round) {
     options.dim = 1 + (round * 3 + options.kind) % 6;
     if (options.dim == 1 && options.kind != VLP_MODEL_COMPLEX && options.kind != VLP_MODEL_ROTATE)
         options.dim = 2; /* the cosine of single numbers is a sign and has no gradient */
     if (options.kind == VLP_MODEL_TRANSR) options.relation_dim = 1 + (options.dim + 1) % 5;
     vlp_model *model = NULL;
-    head_case one;
-    head_device on;
+    aggregator_case one;
+    aggregator_device on;
     int32_t entities = lab_between(bench, 2, 9), relations = lab_between(bench, 1, 3);
     assert_int_equal(
         vlp_model_new(&model, bench->backend, bench->compute, &options, entities, relations, true, true),
         VLP_OK);
     fill_case(bench, &one, model);
-    /* Room for more than the batch, as when the last batch of a pass is short; and nothing is rounded
+    /* Room for more than the batch, as when the last batch of a pass is short; and nothing is bf16
      * where the model keeps no copies. */
-    assert_int_equal(vlp_head_work_new(&on.work, model, one.batch + round % 3, round % 2), VLP_OK);
-    run_head(bench, &one, model, &on);
+    assert_int_equal(vlp_aggregator_work_new(&on.work, model, one.batch + round % 3, round % 2), VLP_OK);
+    run_aggregator(bench, &one, model, &on);
     check_output(bench, &one, &on);
     int32_t size = one.batch * model->form.entity_width;
     double *first = lab_get(bench, on.work.output, size);
-    run_head(bench, &one, model, &on);
+    run_aggregator(bench, &one, model, &on);
     lab_expect_same_bits(bench, "head output", first, on.work.output, size);
     check_gradients(bench, &one, model, &on, round % 2 == 1);
-    vlp_head_work_free(&on.work, model);
+    vlp_aggregator_work_free(&on.work, model);
     vlp_model_free(model);
 }
 
-static void test_head(void **state) {
+static void test_aggregator(void **state) {
     (void)state;
     for (int32_t threads = 1; threads <= 2; threads++) {
         lab bench;
         lab_open(&bench, threads, SEED);
         for (int m = 0; m < MODELS; m++)
             for (int round = 0; round < ROUNDS; round++) {
-                check_head(&bench, models[m], round);
+                check_aggregator(&bench, models[m], round);
                 lab_clear(&bench);
             }
         lab_close(&bench);
     }
 }
 
-/* ---- Over rounded copies ------------------------------------------------------------------------- */
+/* ---- Over bf16 copies ------------------------------------------------------------------------- */
 
 /* A head whose gradient is given: the sum of <weights, t' / |t'|>. */
 typedef struct given_gradient {
-    const head_case *one;
+    const aggregator_case *one;
     const double *weights; /* (batch, entity_width) */
 } given_gradient;
 
 static double given_loss(const void *context) {
     const given_gradient *given = context;
     int32_t d = given->one->head.form->entity_width;
-    double output[MOST_WIDTH], loss = 0;
+    double output[MAX_WIDTH], loss = 0;
     for (int32_t b = 0; b < given->one->batch; b++) {
         double square = 0, sum = 0;
         expected_output(given->one, output, b);
@@ -296,31 +298,31 @@ static double given_loss(const void *context) {
     return loss;
 }
 
-/* The weights as a product with rounded entities leaves them: in their places of a rounded row. */
-static float *put_apart(lab *bench, const double *weights, const vlp_rounding *rounding, int32_t rows) {
-    int32_t stride = vlp_rounding_stride(rounding), width = rounding->width;
+/* The weights as a product with bf16 entities leaves them: in their places of a bf16 row. */
+static float *put_apart(lab *bench, const double *weights, const vlp_bf16_layout *layout, int32_t rows) {
+    int32_t stride = vlp_bf16_layout_stride(layout), width = layout->width;
     double *apart = lab_zeros(bench, rows * stride);
-    for (int32_t i = 0; i < rows * rounding->parts * width; i++)
-        apart[i / width * rounding->padded + i % width] = weights[i];
+    for (int32_t i = 0; i < rows * layout->parts * width; i++)
+        apart[i / width * layout->padded + i % width] = weights[i];
     return lab_put(bench, apart, rows * stride);
 }
 
-static void check_rounded_gradients(lab *bench, head_case *one, const vlp_model *model, head_device *on,
-                                    bool shared) {
-    const vlp_rounding *rounding = &model->tables[VLP_TABLE_ENTITIES].rounding;
+static void check_bf16_gradients(lab *bench, aggregator_case *one, const vlp_model *model,
+                                 aggregator_device *on, bool shared) {
+    const vlp_bf16_layout *layout = &model->tables[VLP_TABLE_ENTITIES].layout;
     double *before[VLP_TABLES];
     given_gradient given = {one, lab_random(bench, one->batch * model->form.entity_width, 1)};
     fill_gradients(bench, model, before);
-    vlp_head_sources sources = put_sources(bench, one, on);
-    assert_int_equal(vlp_head_backward(model, &on->work,
-                                       put_apart(bench, given.weights, rounding, one->batch), rounding,
-                                       &on->references, one->batch, shared ? &sources : NULL),
+    vlp_aggregator_sources sources = put_sources(bench, one, on);
+    assert_int_equal(vlp_aggregator_backward(model, &on->work,
+                                             put_apart(bench, given.weights, layout, one->batch), layout,
+                                             &on->references, one->batch, shared ? &sources : NULL),
                      VLP_OK);
     if (shared) run_queries_backward(bench, one, model, on, &sources);
     for (int id = 0; id < VLP_TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         int64_t size = table->rows * table->width;
-        if (!shared && !vlp_table_of_head(id)) continue;
+        if (!shared && !vlp_table_of_aggregator(id)) continue;
         double *got = lab_get(bench, table->grad, size), *slopes = lab_zeros(bench, size);
         for (int64_t i = 0; i < size; i++) got[i] -= before[id][i];
         lab_slopes(slopes, one->tables[id], size, given_loss, &given);
@@ -329,55 +331,56 @@ static void check_rounded_gradients(lab *bench, head_case *one, const vlp_model 
     }
 }
 
-static void check_rounded_head(lab *bench, vlp_model_options options, int round) {
+static void check_bf16_aggregator(lab *bench, vlp_model_options options, int round) {
     options.dim = 4 + (round * 5 + options.kind) % 13;
     if (options.kind == VLP_MODEL_TRANSR) options.relation_dim = 1 + (options.dim + 1) % 9;
     vlp_model *model = NULL;
-    head_case one;
-    head_device on;
+    aggregator_case one;
+    aggregator_device on;
     int32_t entities = lab_between(bench, 2, 9), relations = lab_between(bench, 1, 3);
     assert_int_equal(
         vlp_model_new(&model, bench->backend, bench->compute, &options, entities, relations, true, true),
         VLP_OK);
-    assert_int_equal(vlp_model_keep_rounded(model), VLP_OK);
+    assert_int_equal(vlp_model_keep_bf16(model), VLP_OK);
     fill_case(bench, &one, model);
-    vlp_model_round(model);
-    const vlp_rounding *rounding = &model->tables[VLP_TABLE_ENTITIES].rounding;
+    vlp_model_convert_bf16(model);
+    const vlp_bf16_layout *layout = &model->tables[VLP_TABLE_ENTITIES].layout;
     int32_t size = one.batch * model->form.entity_width;
-    for (int rounds = 0; rounds < 2; rounds++) {
-        assert_int_equal(vlp_head_work_new(&on.work, model, one.batch + round % 3, rounds), VLP_OK);
-        assert_int_equal(on.work.rounds, rounds);
-        run_head(bench, &one, model, &on);
+    for (int uses_bf16 = 0; uses_bf16 < 2; uses_bf16++) {
+        assert_int_equal(vlp_aggregator_work_new(&on.work, model, one.batch + round % 3, uses_bf16),
+                         VLP_OK);
+        assert_int_equal(on.work.uses_bf16, uses_bf16);
+        run_aggregator(bench, &one, model, &on);
         double *got = lab_get(bench, on.work.output, size);
-        if (rounds) {
-            lab_expect_close("rounded head", expected_outputs(bench, &one), got, size, 1e-2);
-            lab_expect_rounded("rounded output", got,
-                               lab_get_rounded(bench, on.work.rounded_output, rounding, one.batch),
-                               size);
-            check_rounded_gradients(bench, &one, model, &on, round % 2 == 1);
+        if (uses_bf16) {
+            lab_expect_close("bf16 head", expected_outputs(bench, &one), got, size, 1e-2);
+            lab_expect_bf16("bf16 output", got,
+                            lab_get_bf16(bench, on.work.bf16_output, layout, one.batch), size);
+            check_bf16_gradients(bench, &one, model, &on, round % 2 == 1);
         } else {
             check_output(bench, &one, &on); /* as exact as ever, for evaluation */
         }
-        vlp_head_work_free(&on.work, model);
+        vlp_aggregator_work_free(&on.work, model);
     }
     vlp_model_free(model);
 }
 
-static void test_rounded_head(void **state) {
+static void test_bf16_aggregator(void **state) {
     (void)state;
     lab bench;
     lab_open(&bench, 1, SEED + 1);
-    bool rounds = bench.backend->rounds;
-    for (int m = 0; m < MODELS && rounds; m++)
+    bool uses_bf16 = bench.backend->uses_bf16;
+    for (int m = 0; m < MODELS && uses_bf16; m++)
         for (int round = 0; round < ROUNDS; round++) {
-            check_rounded_head(&bench, models[m], round);
+            check_bf16_aggregator(&bench, models[m], round);
             lab_clear(&bench);
         }
     lab_close(&bench);
-    if (!rounds) skip();
+    if (!uses_bf16) skip();
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_head), cmocka_unit_test(test_rounded_head)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_aggregator),
+                                       cmocka_unit_test(test_bf16_aggregator)};
     return cmocka_run_group_tests_name("head", tests, NULL, NULL);
 }

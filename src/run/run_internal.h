@@ -1,9 +1,9 @@
 /* The inside of a run that is opened for use. */
-#ifndef VLP_LEARN_RUN_INSIDE_H
-#define VLP_LEARN_RUN_INSIDE_H
+#ifndef VLP_RUN_RUN_INTERNAL_H
+#define VLP_RUN_RUN_INTERNAL_H
 
 #include "eval/predictor.h"
-#include "learn/run.h"
+#include "learn/run_folder.h"
 
 /* A graph in the run's numbers that references are taken from instead of train. */
 typedef struct vlp_live_graph {

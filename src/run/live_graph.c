@@ -1,7 +1,7 @@
 /* References from a graph that has grown since training. */
 #include <string.h>
 
-#include "learn/run_inside.h"
+#include "run/run_internal.h"
 
 void vlp_live_graph_free(vlp_live_graph *live) {
     if (!live) return;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "eval/baselines.h"
-#include "learn/run_inside.h"
+#include "run/run_internal.h"
 
 enum { MIXTURES = 3 }; /* f, f_g, f_c */
 
@@ -124,18 +124,18 @@ out:
 
 /* ---- The control --------------------------------------------------------------------------------- */
 
-enum { MOST_SETTINGS = 96, SETTING_TEXT = 128 };
+enum { MAX_SETTINGS = 96, SETTING_TEXT = 128 };
 
 /* Trains the run's head anew, without references, into RUN/control; a finished one is used again. */
 static vlp_status train_control(const vlp_run *run, const char *folder, const vlp_observer *observer) {
     vlp_settings settings = run->settings;
     settings.references = 0;
-    settings.trains = VLP_TRAINS_HEAD;
+    settings.trains = VLP_TRAINS_AGGREGATOR;
     int32_t count;
     const vlp_setting *table = vlp_settings_table(&count);
-    assert(count <= MOST_SETTINGS);
-    char texts[MOST_SETTINGS][SETTING_TEXT];
-    const char *given[MOST_SETTINGS];
+    assert(count <= MAX_SETTINGS);
+    char texts[MAX_SETTINGS][SETTING_TEXT];
+    const char *given[MAX_SETTINGS];
     for (int32_t i = 0; i < count; i++) {
         char value[64];
         vlp_settings_get(value, &settings, &table[i]);

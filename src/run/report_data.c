@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "learn/run_inside.h"
+#include "run/run_internal.h"
 
 /* ---- Ranks that are kept ------------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ vlp_status vlp_ranks_interval(vlp_interval *out, const vlp_rank *first, const vl
     return status;
 }
 
-/* The same questions with the same candidates: what each query's candidates are after the filter is not
+/* The same queries with the same candidates: what each query's candidates are after the filter is not
  * kept, their number is, and another filter or candidate set shows there. */
 static vlp_status check_pair(const struct vlp_kept_ranks *first, const struct vlp_kept_ranks *second,
                              bool same_split) {
@@ -78,7 +78,7 @@ static vlp_status check_pair(const struct vlp_kept_ranks *first, const struct vl
         same = a->ranks[i].candidates == b->ranks[i].candidates;
     if (!same)
         return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "the two evaluations asked other questions, or had other candidates; evaluate "
+                        "the two evaluations asked other queries, or had other candidates; evaluate "
                         "both with the same split, sides, filter and candidates");
     return VLP_OK;
 }
@@ -113,7 +113,7 @@ vlp_status vlp_run_history(vlp_history **out, const vlp_run *run) {
     vlp_status status = VLP_OK;
     vlp_history *history = vlp_alloc_zero(1, sizeof *history);
     if (!history) return vlp_fail_memory("a history");
-    VLP_CHECK(vlp_run_load_metrics(&lines, run->folder, INT64_MAX));
+    VLP_CHECK(vlp_run_folder_load_metrics(&lines, run->folder, INT64_MAX));
     for (char *line = lines, *next; *line; line = next) {
         char *end = strchr(line, '\n');
         if (!end) break; /* only a damaged file ends without one */

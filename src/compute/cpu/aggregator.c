@@ -1,4 +1,4 @@
-/* The vertical head: what it is given of the references, its rows, and their gradients. Rounded copies
+/* The vertical head: what it is given of the references, its rows, and their gradients. bf16 copies
  * are not asked for here. */
 #include <string.h>
 
@@ -20,14 +20,14 @@ VLP_CLONES static void mean_row(float *out, const float *table, const int32_t *i
     }
 }
 
-void cpu_mean_references(vlp_compute *compute, const vlp_form *form, const vlp_head_inputs *inputs,
+void cpu_mean_references(vlp_compute *compute, const vlp_form *form, const vlp_aggregator_inputs *inputs,
                          const vlp_reference_batch *references, const float *table, const float *heads,
                          const int32_t *relations, const float *relation_table, int64_t count) {
-    assert(!inputs->rounded_k && !inputs->rounded_s);
+    assert(!inputs->bf16_k && !inputs->bf16_s);
     int32_t width = form->entity_width;
 #pragma omp parallel for num_threads(compute->threads) if (count * width > 16384)
     for (int64_t i = 0; i < count; i++) {
-        int64_t first = i * references->most;
+        int64_t first = i * references->capacity;
         int32_t there = references->counts[i];
         float *difference = inputs->differences + i * width;
         mean_row(inputs->answers + i * width, table, references->answers + first, there, width);
@@ -39,15 +39,15 @@ void cpu_mean_references(vlp_compute *compute, const vlp_form *form, const vlp_h
     cpu_query(compute, form, inputs->s, inputs->differences, relations, relation_table, count, true);
 }
 
-void cpu_join_query(vlp_compute *compute, const vlp_form *form, float *joined, vlp_bf16 *rounded,
-                    const float *node_bias, const float *edge_bias, const int32_t *counts,
-                    const float *q, int64_t rows) {
-    (void)rounded;
-    assert(!rounded);
+void cpu_concat_query(vlp_compute *compute, const vlp_form *form, float *concat, vlp_bf16 *bf16,
+                      const float *node_bias, const float *edge_bias, const int32_t *counts,
+                      const float *q, int64_t rows) {
+    (void)bf16;
+    assert(!bf16);
     int32_t e = form->entity_width, width = form->query_width;
 #pragma omp parallel for num_threads(compute->threads) if (rows * (e + width) > 65536)
     for (int64_t i = 0; i < rows; i++) {
-        float *row = joined + i * (e + width);
+        float *row = concat + i * (e + width);
         for (int32_t j = 0; j < e && counts[i] > 0; j++) row[j] = row[j] + node_bias[j] + edge_bias[j];
         memcpy(row + e, q + i * width, (size_t)width * sizeof *row);
     }
@@ -74,10 +74,10 @@ static float inverse_of(float norm) {
     return norm > VLP_TINY_DISTANCE ? 1.0f / norm : 0.0f;
 }
 
-void cpu_normal_tanh(vlp_compute *compute, float *x, float *activated, float *norms, vlp_bf16 *rounded,
-                     const vlp_rounding *rounding, const float *bias, int64_t rows, int32_t width) {
-    (void)rounded, (void)rounding;
-    assert(!rounded);
+void cpu_tanh_normalize(vlp_compute *compute, float *x, float *activated, float *norms, vlp_bf16 *bf16,
+                        const vlp_bf16_layout *layout, const float *bias, int64_t rows, int32_t width) {
+    (void)bf16, (void)layout;
+    assert(!bf16);
 #pragma omp parallel for num_threads(compute->threads) if (rows * width > 4096)
     for (int64_t i = 0; i < rows; i++) {
         float *row = x + i * width, *y = activated + i * width;
@@ -88,34 +88,34 @@ void cpu_normal_tanh(vlp_compute *compute, float *x, float *activated, float *no
     }
 }
 
-/* A row that stands as in a rounded copy, without what is between its parts. */
-static void strip_row(float *out, const float *from, const vlp_rounding *rounding) {
-    for (int32_t part = 0; part < rounding->parts; part++)
-        memcpy(out + (int64_t)part * rounding->width, from + (int64_t)part * rounding->padded,
-               (size_t)rounding->width * sizeof *out);
+/* A row that stands as in a bf16 copy, without what is between its parts. */
+static void strip_row(float *out, const float *from, const vlp_bf16_layout *layout) {
+    for (int32_t part = 0; part < layout->parts; part++)
+        memcpy(out + (int64_t)part * layout->width, from + (int64_t)part * layout->padded,
+               (size_t)layout->width * sizeof *out);
 }
 
 /* u = y / |y|: dy = (du - u <u, du>) / |y|; y = tanh(x): dx = dy (1 - y^2). */
-void cpu_normal_tanh_backward(vlp_compute *compute, float *grad, const float *normal_grad,
-                              const vlp_rounding *rounding, const float *x, const float *activated,
-                              const float *norms, int64_t rows, int32_t width) {
-    vlp_rounding plain = {1, width, width};
-    if (!rounding) rounding = &plain;
-    int64_t stride = vlp_rounding_stride(rounding);
+void cpu_tanh_normalize_backward(vlp_compute *compute, float *grad, const float *normalized_grad,
+                                 const vlp_bf16_layout *layout, const float *x, const float *activated,
+                                 const float *norms, int64_t rows, int32_t width) {
+    vlp_bf16_layout plain = {1, width, width};
+    if (!layout) layout = &plain;
+    int64_t stride = vlp_bf16_layout_stride(layout);
 #pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
     for (int64_t i = 0; i < rows; i++) {
         float *g = grad + i * width;
         const float *u = x + i * width, *y = activated + i * width;
-        strip_row(g, normal_grad + i * stride, rounding);
+        strip_row(g, normalized_grad + i * stride, layout);
         float along = cpu_dot_row(g, u, width), scale = inverse_of(norms[i]);
         for (int32_t j = 0; j < width; j++) g[j] = (g[j] - u[j] * along) * scale * (1.0f - y[j] * y[j]);
     }
 }
 
 void cpu_bias_backward(vlp_compute *compute, float *bias_grad, float *same_grad, float *grad,
-                       vlp_bf16 *rounded, const int32_t *counts, int64_t rows, int32_t width) {
-    (void)compute, (void)rounded;
-    assert(!rounded);
+                       vlp_bf16 *bf16, const int32_t *counts, int64_t rows, int32_t width) {
+    (void)compute, (void)bf16;
+    assert(!bf16);
     size_t bytes = (size_t)width * sizeof *grad;
     memset(bias_grad, 0, bytes);
     for (int64_t i = 0; i < rows; i++) {
