@@ -74,6 +74,7 @@ typedef struct query_batch {
     int32_t *ids;
     float *heads_on, *table_on, *dq_on;
     int32_t *ids_on;
+    vlp_related_rows on;
 } query_batch;
 
 static void make_queries(lab *bench, query_batch *batch, const vlp_model_options *model, bool large) {
@@ -89,15 +90,12 @@ static void make_queries(lab *bench, query_batch *batch, const vlp_model_options
     batch->table_on = lab_put(bench, batch->table, batch->relations * form->relation_width);
     batch->dq_on = lab_put(bench, batch->dq, batch->count * form->query_width);
     batch->ids_on = lab_put_ids(bench, batch->ids, batch->count);
+    batch->on = (vlp_related_rows){batch->count, batch->heads_on, batch->ids_on, batch->table_on,
+                                   batch->relations};
 }
 
 static void run_query(lab *bench, const query_batch *batch, float *q, bool linear) {
-    bench->backend->transform->query(bench->compute, q, &batch->form,
-                                     &(vlp_related_rows){.count = batch->count,
-                                                         .rows = batch->heads_on,
-                                                         .relations = batch->ids_on,
-                                                         .relation_table = batch->table_on},
-                                     linear);
+    bench->backend->transform->query(bench->compute, q, &batch->form, &batch->on, linear);
 }
 
 static void check_query_forward(lab *bench, const query_batch *batch, bool linear) {
@@ -124,23 +122,14 @@ static void check_query_backward(lab *bench, const query_batch *batch, bool line
     float *heads_grad_on = lab_put(bench, heads_grad, batch->count * d);
     float *relation_grad_on = lab_put(bench, relation_grad, rows);
     if (answer)
-        assert_int_equal(bench->backend->transform->answer_backward(
-                             bench->compute, heads_grad_on, relation_grad_on, form, batch->dq_on,
-                             &(vlp_related_rows){.count = batch->count,
-                                                 .rows = batch->heads_on,
-                                                 .relations = batch->ids_on,
-                                                 .relation_table = batch->table_on,
-                                                 .relation_count = batch->relations}),
+        assert_int_equal(bench->backend->transform->answer_backward(bench->compute, heads_grad_on,
+                                                                    relation_grad_on, form, batch->dq_on,
+                                                                    &batch->on),
                          VLP_OK);
     else
-        assert_int_equal(bench->backend->transform->query_backward(
-                             bench->compute, heads_grad_on, relation_grad_on, form, batch->dq_on,
-                             &(vlp_related_rows){.count = batch->count,
-                                                 .rows = batch->heads_on,
-                                                 .relations = batch->ids_on,
-                                                 .relation_table = batch->table_on,
-                                                 .relation_count = batch->relations},
-                             linear),
+        assert_int_equal(bench->backend->transform->query_backward(bench->compute, heads_grad_on,
+                                                                   relation_grad_on, form, batch->dq_on,
+                                                                   &batch->on, linear),
                          VLP_OK);
     for (int32_t i = 0; i < batch->count; i++) {
         double *h = batch->heads + i * d, *r = batch->table + batch->ids[i] * form->relation_width;
@@ -236,6 +225,7 @@ typedef struct pair_batch {
     int32_t *ids, *members;
     float *q_on, *relation_on, *entity_on;
     int32_t *ids_on;
+    vlp_related_rows queries;
     vlp_pairs pairs;
 } pair_batch;
 
@@ -258,6 +248,8 @@ static void make_pairs(lab *bench, pair_batch *batch, const vlp_model_options *m
     batch->relation_on = lab_put(bench, batch->relation_table, batch->relations * form->relation_width);
     batch->entity_on = lab_put(bench, batch->entity_table, batch->entities * form->entity_width);
     batch->ids_on = lab_put_ids(bench, batch->ids, batch->batch);
+    batch->queries = (vlp_related_rows){batch->batch, batch->q_on, batch->ids_on, batch->relation_on,
+                                        batch->relations};
     batch->pairs = (vlp_pairs){.batch = batch->batch,
                                .width = batch->width,
                                .entities = lab_put_ids(bench, batch->members, total),
@@ -280,14 +272,9 @@ static double *expected_scores(lab *bench, const pair_batch *batch) {
 }
 
 static void run_pair_scores(lab *bench, const pair_batch *batch, float *scores) {
-    assert_int_equal(
-        bench->backend->pairs->scores(bench->compute, scores, &batch->form,
-                                      &(vlp_related_rows){.count = batch->pairs.batch,
-                                                          .rows = batch->q_on,
-                                                          .relations = batch->ids_on,
-                                                          .relation_table = batch->relation_on},
-                                      &batch->pairs),
-        VLP_OK);
+    assert_int_equal(bench->backend->pairs->scores(bench->compute, scores, &batch->form, &batch->queries,
+                                                   &batch->pairs),
+                     VLP_OK);
 }
 
 static void check_pair_scores(lab *bench, const pair_batch *batch) {
@@ -350,13 +337,7 @@ static void run_pair_backward(lab *bench, const pair_batch *batch, const device_
                                                             .count = batch->entities,
                                                             .width = batch->form.entity_width},
                                                .relations = grads->relations},
-                         &batch->form, grads->scores,
-                         &(vlp_related_rows){.count = batch->pairs.batch,
-                                             .rows = batch->q_on,
-                                             .relations = batch->ids_on,
-                                             .relation_table = batch->relation_on,
-                                             .relation_count = batch->relations},
-                         &batch->pairs),
+                         &batch->form, grads->scores, &batch->queries, &batch->pairs),
                      VLP_OK);
 }
 
@@ -612,19 +593,11 @@ static void run_step(lab *bench, const one_step *step, const vlp_weight_form *we
     float *q = lab_put(bench, zeros, batch * form->query_width);
     float *q_grad = lab_put(bench, zeros, batch * form->query_width);
     float *scores = lab_put(bench, zeros, total), *row_loss = lab_put(bench, zeros, batch);
+    vlp_related_rows head_rows = {batch, rows, ids, relation_on, relations}, queries = head_rows;
+    queries.rows = q;
     backend->rows->gather(compute, rows, entity_on, heads, batch, d);
-    backend->transform->query(
-        compute, q, form,
-        &(vlp_related_rows){
-            .count = batch, .rows = rows, .relations = ids, .relation_table = relation_on},
-        false);
-    assert_int_equal(backend->pairs->scores(compute, scores, form,
-                                            &(vlp_related_rows){.count = pairs.batch,
-                                                                .rows = q,
-                                                                .relations = ids,
-                                                                .relation_table = relation_on},
-                                            &pairs),
-                     VLP_OK);
+    backend->transform->query(compute, q, form, &head_rows, false);
+    assert_int_equal(backend->pairs->scores(compute, scores, form, &queries, &pairs), VLP_OK);
     backend->loss->negative(compute, scores, row_loss, weighing, lab_put(bench, step->weights, batch),
                             batch, step->width);
     assert_int_equal(
@@ -634,23 +607,11 @@ static void run_step(lab *bench, const one_step *step, const vlp_weight_form *we
                 .queries = q_grad,
                 .entities = {.rows = entity_grad, .count = entities, .width = form->entity_width},
                 .relations = relation_grad},
-            form, scores,
-            &(vlp_related_rows){.count = pairs.batch,
-                                .rows = q,
-                                .relations = ids,
-                                .relation_table = relation_on,
-                                .relation_count = relations},
-            &pairs),
+            form, scores, &queries, &pairs),
         VLP_OK);
-    assert_int_equal(
-        backend->transform->query_backward(compute, rows_grad, relation_grad, form, q_grad,
-                                           &(vlp_related_rows){.count = batch,
-                                                               .rows = rows,
-                                                               .relations = ids,
-                                                               .relation_table = relation_on,
-                                                               .relation_count = relations},
-                                           false),
-        VLP_OK);
+    assert_int_equal(backend->transform->query_backward(compute, rows_grad, relation_grad, form, q_grad,
+                                                        &head_rows, false),
+                     VLP_OK);
     assert_int_equal(backend->rows->scatter_add(
                          compute,
                          &(vlp_table_gradient){.rows = entity_grad, .count = entities, .width = d},

@@ -124,29 +124,13 @@ static void check_pairs(both *b, const pair_shape *shape) {
                            .entities = members.on[i],
                            .table = e.on[i],
                            .table_rows = entities};
-        assert_int_equal(bench->backend->pairs->scores(bench->compute, scores.on[i], &form,
-                                                       &(vlp_related_rows){.count = pairs.batch,
-                                                                           .rows = q.on[i],
-                                                                           .relations = ids_on.on[i],
-                                                                           .relation_table = r.on[i]},
-                                                       &pairs),
-                         VLP_OK);
-        assert_int_equal(bench->backend->pairs->backward(
-                             bench->compute,
-                             &(vlp_pair_gradients){.queries = q_grad.on[i],
-                                                   .entities = {.rows = e_grad.on[i],
-                                                                .touched = touched[i],
-                                                                .count = entities,
-                                                                .width = form.entity_width},
-                                                   .relations = r_grad.on[i]},
-                             &form, weights.on[i],
-                             &(vlp_related_rows){.count = pairs.batch,
-                                                 .rows = q.on[i],
-                                                 .relations = ids_on.on[i],
-                                                 .relation_table = r.on[i],
-                                                 .relation_count = relations},
-                             &pairs),
-                         VLP_OK);
+        vlp_related_rows queries = {batch, q.on[i], ids_on.on[i], r.on[i], relations};
+        vlp_pair_gradients out = {.queries = q_grad.on[i],
+                                  .entities = {e_grad.on[i], touched[i], entities, form.entity_width},
+                                  .relations = r_grad.on[i]};
+        must(bench->backend->pairs->scores(bench->compute, scores.on[i], &form, &queries, &pairs));
+        must(bench->backend->pairs->backward(bench->compute, &out, &form, weights.on[i], &queries,
+                                             &pairs));
     }
     expect_close(b, "pair scores", scores, total, 2e-6);
     expect_close(b, "pairs: queries", q_grad, q_size, 1e-5);
