@@ -1,4 +1,4 @@
-/* vlp eval and vlp export: what a run is worth, and its numbers for others. */
+/* vlp eval: the metrics of a run. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,24 +13,13 @@ static const char *const split_names[VLP_SPLITS] = {"train", "valid", "test"};
 static const char *const mapping_names[4] = {"1-1", "1-N", "N-1", "N-N"};
 
 enum { BY_RELATION = 1, BY_SIDE = 2, BY_MAPPING = 4, BY_DISTANCE = 8 };
-enum {
-    KEY_SPLIT = 1,
-    KEY_BY,
-    KEY_DEVICE,
-    KEY_DATA,
-    KEY_FILTER,
-    KEY_NPY,
-    KEY_SIDE,
-    KEY_CANDIDATES,
-    KEY_CONTROL
-};
+enum { KEY_SPLIT = 1, KEY_BY, KEY_DEVICE, KEY_DATA, KEY_FILTER, KEY_SIDE, KEY_CANDIDATES, KEY_CONTROL };
 
 typedef struct chosen_options {
     vlp_evaluation_options evaluation;
     vlp_run_options run;
     int by;
     const char *candidates; /* a file of names */
-    const char *folder;     /* of an export */
 } chosen_options;
 
 static const struct argp_option eval_options[] = {
@@ -98,9 +87,6 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_DEVICE:
         chosen->run.device = value;
-        return 0;
-    case KEY_NPY:
-        chosen->folder = value;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -315,7 +301,7 @@ int cmd_eval(int argc, char **argv) {
                                       parse,
                                       1,
                                       1};
-    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL, NULL};
+    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     chosen.run.threads = line.common.threads;
@@ -347,39 +333,6 @@ int cmd_eval(int argc, char **argv) {
 out:
     free(candidates);
     vlp_evaluation_free(evaluation);
-    vlp_run_free(run);
-    return code;
-}
-
-int cmd_export(int argc, char **argv) {
-    static const struct argp_option options[] = {
-        {"npy", KEY_NPY, "DIR", 0, "Write numpy arrays into this folder (needed)", 0},
-        {"data", KEY_DATA, "DIR", 0, "The data set, where it has moved since training", 0},
-        {0}};
-    static const cli_syntax syntax = {"vlp export",
-                                      "RUN --npy DIR",
-                                      "Write a run's numbers as arrays: entities in the order of "
-                                      "entities.tsv, relations with their inverses behind them.",
-                                      options,
-                                      parse,
-                                      1,
-                                      1};
-    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL, NULL};
-    cli_line line = {.own = &chosen};
-    cli_parse(&line, &syntax, argc, argv);
-    if (!chosen.folder) {
-        fprintf(stderr, "vlp export: --npy DIR names the folder to write; it is needed\n");
-        return EXIT_USAGE;
-    }
-    chosen.run.threads = line.common.threads;
-    chosen.run.observer = cli_observer(&line.common);
-    vlp_run *run = NULL;
-    int code;
-    if (vlp_run_open(&run, line.arguments[0], &chosen.run) != VLP_OK ||
-        vlp_run_export(run, chosen.folder) != VLP_OK)
-        code = cli_fail();
-    else
-        code = cli_finish();
     vlp_run_free(run);
     return code;
 }

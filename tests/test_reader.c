@@ -389,72 +389,6 @@ static void cut_gzip_is_refused_in_any_steps(void **state) {
     support_remove(folder);
 }
 
-static void writer_replaces_whole_files(void **state) {
-    (void)state;
-    const char *folder = support_folder();
-    const char *path = support_path(folder, "file");
-    support_write_text(folder, "file", "old");
-    vlp_writer *writer = NULL;
-    assert_int_equal(vlp_writer_open(&writer, path), VLP_OK);
-    for (int i = 0; i < 100000; i++) vlp_writer_format(writer, "%d\n", i);
-    char *before = support_read(folder, "file");
-    assert_string_equal(before, "old");
-    free(before);
-    assert_int_equal(vlp_writer_commit(&writer), VLP_OK);
-    assert_null(writer);
-    char *after = support_read(folder, "file");
-    assert_int_equal(strlen(after), 588890);
-    assert_memory_equal(after, "0\n1\n2\n", 6);
-    free(after);
-    assert_int_equal(support_count(folder), 1);
-
-    /* Given up: the old content stays, nothing lies about. */
-    assert_int_equal(vlp_writer_open(&writer, path), VLP_OK);
-    vlp_writer_text(writer, "new");
-    vlp_writer_free(writer);
-    assert_int_equal(support_count(folder), 1);
-
-    assert_int_equal(vlp_writer_open(&writer, support_path(folder, "no/file")), VLP_ERROR_IO);
-    assert_null(writer);
-    assert_non_null(strstr(vlp_error_message(), "No such file or directory"));
-    support_remove(folder);
-}
-
-static void full_disk_is_reported(void **state) {
-    (void)state;
-    /* /dev/full takes no byte; the writer's temporary file is a link to it. */
-    const char *folder = support_folder();
-    char path[128], temporary[160];
-    snprintf(path, sizeof path, "%s/file", folder);
-    snprintf(temporary, sizeof temporary, "%s.partial-%ld", path, (long)getpid());
-    assert_int_equal(symlink("/dev/full", temporary), 0);
-    vlp_writer *writer = NULL;
-    assert_int_equal(vlp_writer_open(&writer, path), VLP_OK);
-    vlp_writer_text(writer, "text");
-    assert_int_equal(vlp_writer_commit(&writer), VLP_ERROR_IO);
-    assert_non_null(strstr(vlp_error_message(), "No space left on device"));
-    assert_int_equal(support_count(folder), 0);
-    support_remove(folder);
-}
-
-static void maps_files(void **state) {
-    (void)state;
-    const char *folder = support_folder();
-    support_write_text(folder, "file", "hello");
-    support_write_text(folder, "empty", "");
-    vlp_map map;
-    assert_int_equal(vlp_map_open(&map, support_path(folder, "file")), VLP_OK);
-    assert_int_equal(map.size, 5);
-    assert_memory_equal(map.data, "hello", 5);
-    vlp_map_close(&map);
-    assert_int_equal(vlp_map_open(&map, support_path(folder, "empty")), VLP_OK);
-    assert_int_equal(map.size, 0);
-    vlp_map_close(&map);
-    assert_int_equal(vlp_map_open(&map, folder), VLP_ERROR_IO);
-    assert_int_equal(vlp_map_open(&map, support_path(folder, "none")), VLP_ERROR_IO);
-    support_remove(folder);
-}
-
 /* ---- Labels ---- */
 
 static vlp_status read_labels(vlp_labels **labels, const vlp_dictionary *entities, const char *text,
@@ -548,9 +482,6 @@ int main(void) {
         cmocka_unit_test(gzip_is_told_by_content),
         cmocka_unit_test(cut_gzip_is_refused),
         cmocka_unit_test(cut_gzip_is_refused_in_any_steps),
-        cmocka_unit_test(writer_replaces_whole_files),
-        cmocka_unit_test(full_disk_is_reported),
-        cmocka_unit_test(maps_files),
         cmocka_unit_test(labels_are_read),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -227,6 +227,7 @@ out:
 static vlp_status open_state(miner *work) {
     const char *path = work->options.state;
     if (!path) return VLP_OK;
+    VLP_TRY(vlp_writer_check(path));
     VLP_TRY(set_identity(work));
     if (!vlp_path_exists(path)) return VLP_OK;
     if (work->options.resume) return load(work);
