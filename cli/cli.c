@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- Commands ------------------------------------------------------------------------------------ */
 
@@ -146,11 +147,24 @@ int cli_fail(void) {
     return EXIT_FAILED;
 }
 
+/* Whether all of standard output was written; says once where it was not. */
+static bool output_written(void) {
+    static bool failed;
+    if (failed) return false;
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return true;
+    failed = true;
+    fprintf(stderr, "vlp: cannot write standard output: %s\n", strerror(errno ? errno : EIO));
+    return false;
+}
+
 int cli_finish(void) {
     cli_observer_end();
-    if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
-    fprintf(stderr, "vlp: cannot write standard output: %s\n", strerror(errno));
-    return EXIT_FAILED;
+    return output_written() ? EXIT_DONE : EXIT_FAILED;
+}
+
+void cli_check_output(void) {
+    if (!output_written()) _exit(EXIT_FAILED);
 }
 
 const char *cli_count(int64_t value) {

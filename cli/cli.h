@@ -67,6 +67,8 @@ void cli_observer_end(void); /* clears the bar */
 int cli_fail(void);
 /* Flushes standard output; the exit code. */
 int cli_finish(void);
+/* For atexit: argp prints --help and exits with 0 by itself, whether it could be written or not. */
+void cli_check_output(void);
 
 /* An integer with its thousands apart; from a few static buffers, for one printf. */
 const char *cli_count(int64_t value);

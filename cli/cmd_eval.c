@@ -1,8 +1,11 @@
 /* vlp eval: the metrics of a run. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "commands.h"
@@ -250,14 +253,30 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
     if (by & BY_DISTANCE) print_groups(data, GROUP_DISTANCE, &evaluation->by_distance);
 }
 
+/* Opens a regular file, or a descriptor that the shell made (/dev/fd/N); opening another FIFO would wait
+ * for a writer. Prints what is wrong. */
+static FILE *open_candidates(const char *path) {
+    bool descriptor = strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0;
+    struct stat info;
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), code = errno;
+    FILE *stream = NULL;
+    if (file >= 0 && fstat(file, &info) == 0) {
+        code = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
+        if (S_ISREG(info.st_mode) || (descriptor && fcntl(file, F_SETFL, 0) == 0))
+            stream = fdopen(file, "r");
+    }
+    if (stream) return stream;
+    fprintf(stderr, "vlp: cannot read %s: %s\n", path,
+            code == EINVAL ? "not a regular file" : strerror(code));
+    if (file >= 0) close(file);
+    return NULL;
+}
+
 /* The entities that a file names, a line each (what follows a tab is not read), to be freed. Tells what
  * is wrong itself. */
 static int32_t *read_candidates(int64_t *count, const vlp_dataset *data, const char *path) {
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        fprintf(stderr, "vlp: cannot read %s: %s\n", path, strerror(errno));
-        return NULL;
-    }
+    FILE *file = open_candidates(path);
+    if (!file) return NULL;
     int32_t *found = NULL;
     int64_t capacity = 0, line = 0;
     char *text = NULL;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -314,6 +315,53 @@ static void maps_files(void **state) {
     support_remove(folder);
 }
 
+/* ---- Readers ------------------------------------------------------------------------------------- */
+
+static void fifos_are_not_waited_for(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    const char *path = support_path(folder, "fifo");
+    assert_int_equal(mkfifo(path, 0666), 0);
+    alarm(60);
+    vlp_source *source = NULL;
+    assert_int_equal(vlp_source_open(&source, path), VLP_ERROR_IO);
+    assert_non_null(strstr(vlp_error_message(), "not a regular file"));
+    assert_null(source);
+    vlp_map map;
+    assert_int_equal(vlp_map_open(&map, path), VLP_ERROR_IO);
+    assert_non_null(strstr(vlp_error_message(), "not a regular file"));
+    alarm(0);
+    support_remove(folder);
+}
+
+/* A pipe that was handed to the program is read to its end, also where its writer is slow. */
+static void pipes_of_descriptors_are_read(void **state) {
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(ends[0]);
+        for (int i = 0; i < 3; i++) {
+            usleep(20000);
+            if (write(ends[1], "text", 4) != 4) _exit(1);
+        }
+        _exit(0);
+    }
+    close(ends[1]);
+    char path[32], text[64];
+    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+    vlp_source *source = NULL;
+    size_t got = 0;
+    assert_int_equal(vlp_source_open(&source, path), VLP_OK);
+    assert_int_equal(vlp_source_read(source, text, sizeof text, &got), VLP_OK);
+    assert_int_equal(got, 12);
+    assert_memory_equal(text, "texttexttext", 12);
+    vlp_source_free(source);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_regular_files_are_replaced),
@@ -327,6 +375,8 @@ int main(void) {
         cmocka_unit_test(writer_replaces_whole_files),
         cmocka_unit_test(failed_writes_are_reported),
         cmocka_unit_test(maps_files),
+        cmocka_unit_test(fifos_are_not_waited_for),
+        cmocka_unit_test(pipes_of_descriptors_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,19 +24,48 @@ bool vlp_path_exists(const char *path) {
     return stat(path, &info) == 0;
 }
 
+/* ---- Opening ------------------------------------------------------------------------------------- */
+
+/* Whether a path names a descriptor that the program was given: standard input, or a shell's <(...). */
+static bool names_descriptor(const char *path) {
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0) return true;
+    return strcmp(path, "/dev/stdin") == 0;
+}
+
+/* Opens a regular file, or any stream where `streams` allows it and the path names a descriptor. Opening
+ * a FIFO waits for a writer, possibly for ever, and reading a device may never end: these are refused.
+ */
+static vlp_status open_input(int *out, struct stat *info, const char *path, bool streams) {
+    vlp_status status = VLP_OK;
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return vlp_fail_io("open", path, errno);
+    if (fstat(file, info) != 0)
+        status = vlp_fail_io("read", path, errno);
+    else if (S_ISDIR(info->st_mode))
+        status = vlp_fail_io("read", path, EISDIR);
+    else if (!S_ISREG(info->st_mode) && !(streams && names_descriptor(path)))
+        status = vlp_fail(VLP_ERROR_IO, "cannot read %s: not a regular file", path);
+    else if (!S_ISREG(info->st_mode) && fcntl(file, F_SETFL, 0) != 0) /* reading waits */
+        status = vlp_fail_io("read", path, errno);
+    if (status != VLP_OK) {
+        close(file);
+        return status;
+    }
+    *out = file;
+    return VLP_OK;
+}
+
 /* ---- Mapping ------------------------------------------------------------------------------------- */
 
 vlp_status vlp_map_open(vlp_map *map, const char *path) {
     *map = (vlp_map){"", 0};
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return vlp_fail_io("open", path, errno);
-    vlp_status status = VLP_OK;
+    int file = -1;
     struct stat info;
-    if (fstat(file, &info) != 0) {
-        status = vlp_fail_io("read", path, errno);
-    } else if (!S_ISREG(info.st_mode)) {
-        status = vlp_fail(VLP_ERROR_IO, "cannot read %s: not a regular file", path);
-    } else if (info.st_size > 0) {
+    VLP_TRY(open_input(&file, &info, path, false));
+    vlp_status status = VLP_OK;
+    if (info.st_size > 0) {
         void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
         if (data == MAP_FAILED)
             status = vlp_fail_io("map", path, errno);
@@ -134,14 +163,11 @@ vlp_status vlp_source_open(vlp_source **out, const char *path) {
     vlp_source *source = NULL;
     VLP_TRY(source_new(&source, path));
     vlp_status status = VLP_OK;
-    source->file = open(path, O_RDONLY | O_CLOEXEC);
-    if (source->file < 0) {
-        status = vlp_fail_io("open", path, errno);
-        goto out;
-    }
+    struct stat info;
+    VLP_CHECK(open_input(&source->file, &info, path, true));
     source->capacity = SOURCE_BUFFER;
-    struct stat info; /* a small file needs no large buffer, and most files of a folder are small */
-    if (fstat(source->file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size < SOURCE_BUFFER)
+    /* A small file needs no large buffer, and most files of a folder are small. */
+    if (S_ISREG(info.st_mode) && info.st_size < SOURCE_BUFFER)
         source->capacity = (size_t)info.st_size + 2;
     source->input = vlp_alloc(source->capacity, 1);
     if (!source->input) {

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-/* ---- A file mapped read-only ---- */
+/* ---- A regular file mapped read-only ---- */
 typedef struct vlp_map {
     const char *data; /* never NULL after a successful open, also for an empty file */
     size_t size;
@@ -17,7 +17,9 @@ void vlp_map_close(vlp_map *map);
 
 /* ---- A stream of bytes ---- */
 typedef struct vlp_source vlp_source;
-vlp_status vlp_source_open(vlp_source **out, const char *path); /* gzip is told by its content */
+/* gzip is recognized by its content. `path` is a regular file, or names a descriptor (/dev/stdin,
+ * /dev/fd/N), which may be a pipe; any other FIFO or device is refused, as reading it may never end. */
+vlp_status vlp_source_open(vlp_source **out, const char *path);
 vlp_status vlp_source_open_memory(vlp_source **out, const char *name, const void *data, size_t size);
 /* Fills `buffer` as far as the source reaches: *got < size only at its end. */
 vlp_status vlp_source_read(vlp_source *source, void *buffer, size_t size, size_t *got);
