@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -93,6 +94,51 @@ static void dictionary_survives_equal_hashes(void **state) {
             assert_int_equal(id, i);
         }
     vlp_dictionary_free(dictionary);
+}
+
+/* Allocations, each shorter than a page, that end where a page ends; the page behind cannot be read. The
+ * size is kept at the start of the page. */
+static void *page_end_reallocate(void *user, void *memory, size_t size) {
+    (void)user;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    assert_true(size + sizeof size <= page);
+    char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED || mprotect(map + page, page, PROT_NONE) != 0) return NULL;
+    memcpy(map, &size, sizeof size);
+    char *block = map + page - size;
+    if (memory) {
+        size_t old;
+        memcpy(&old, (char *)memory - ((uintptr_t)memory & (page - 1)), sizeof old);
+        memcpy(block, memory, old < size ? old : size);
+    }
+    return block;
+}
+
+static void page_end_release(void *user, void *memory) {
+    (void)user, (void)memory; /* a few pages of a test */
+}
+
+/* A longer name with the hash of a stored one is compared without a read behind the last name. */
+static void dictionary_reads_no_further(void **state) {
+    (void)state;
+    static const char text[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    const vlp_allocator allocator = {page_end_reallocate, page_end_release, NULL};
+    for (uint32_t stored = 1; stored <= 24; stored++) {
+        vlp_dictionary *dictionary = NULL;
+        vlp_allocator_set(&allocator);
+        assert_int_equal(vlp_dictionary_new(&dictionary), VLP_OK);
+        int32_t id;
+        vlp_span name = {text, stored, 12345};
+        assert_int_equal(vlp_dictionary_intern(dictionary, &id, &name), VLP_OK);
+        vlp_dictionary_trim(dictionary);
+        for (uint32_t length = 1; length <= 32; length++) {
+            vlp_span asked = {text, length, 12345};
+            vlp_dictionary_find_many(dictionary, &id, 1, &asked, 1, 1);
+            assert_int_equal(id, length == stored ? 0 : -1);
+        }
+        vlp_dictionary_free(dictionary);
+        vlp_allocator_set(NULL);
+    }
 }
 
 /* ---- Tables ---- */
@@ -472,6 +518,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dictionary_keeps_order_and_finds),
         cmocka_unit_test(dictionary_survives_equal_hashes),
+        cmocka_unit_test(dictionary_reads_no_further),
         cmocka_unit_test(accepts_what_it_should),
         cmocka_unit_test(refuses_what_it_should),
         cmocka_unit_test(large_files_read_in_order),
