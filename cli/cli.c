@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "text.h"
+
 /* ---- Commands ------------------------------------------------------------------------------------ */
 
 static void print_commands(FILE *stream, const cli_command *commands, const char *prefix,
@@ -30,7 +32,8 @@ int cli_dispatch(const cli_command *commands, const char *prefix, const char *ab
     }
     for (const cli_command *command = commands; command->name; command++)
         if (strcmp(command->name, name) == 0) return command->run(argc - 1, argv + 1);
-    fprintf(stderr, "vlp: there is no command '%s %s'; `%s --help` lists them\n", prefix, name, prefix);
+    fprintf(stderr, "vlp: there is no command '%s %s'; `%s --help` lists them\n", prefix,
+            text_shown(name), prefix);
     return EXIT_USAGE;
 }
 
@@ -43,14 +46,20 @@ int64_t cli_integer(struct argp_state *state, const char *option, const char *te
     long long value = strtoll(text, &end, 10);
     if (end == text || *end || errno || value < least || value > most)
         argp_error(state, "%s takes a whole number from %lld to %lld, not '%s'", option,
-                   (long long)least, (long long)most, text);
+                   (long long)least, (long long)most, text_shown(text));
     return value;
 }
 
 vlp_split cli_split(struct argp_state *state, const char *text) {
     if (strcmp(text, "valid") != 0 && strcmp(text, "test") != 0)
-        argp_error(state, "--split takes valid or test, not '%s'", text);
+        argp_error(state, "--split takes valid or test, not '%s'", text_shown(text));
     return text[0] == 'v' ? VLP_VALID : VLP_TEST;
+}
+
+void cli_unknown_item(struct argp_state *state, const char *option, const char *item, size_t length) {
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", (int)length, item);
+    argp_error(state, "%s does not know '%s'", option, text_shown(text));
 }
 
 double cli_number(struct argp_state *state, const char *option, const char *text, double least,
@@ -59,7 +68,8 @@ double cli_number(struct argp_state *state, const char *option, const char *text
     errno = 0;
     double value = strtod(text, &end);
     if (end == text || *end || !isfinite(value) || value < least || value > most)
-        argp_error(state, "%s takes a number from %g to %g, not '%s'", option, least, most, text);
+        argp_error(state, "%s takes a number from %g to %g, not '%s'", option, least, most,
+                   text_shown(text));
     return value;
 }
 
@@ -108,7 +118,8 @@ static error_t parse_line(int key, char *value, struct argp_state *state) {
         state->child_inputs[0] = &line->common;
         return 0;
     case ARGP_KEY_ARG:
-        if (line->count == job->syntax->most) argp_error(state, "an argument too many: '%s'", value);
+        if (line->count == job->syntax->most)
+            argp_error(state, "an argument too many: '%s'", text_shown(value));
         line->arguments[line->count++] = value;
         return 0;
     case ARGP_KEY_END:

@@ -55,6 +55,8 @@ int64_t cli_integer(struct argp_state *state, const char *option, const char *te
                     int64_t most);
 vlp_split cli_split(struct argp_state *state, const char *text); /* of --split: valid or test */
 #define CLI_DEVICES "auto, cpu or cuda"                          /* the help of --device */
+/* The usage error for an item of a list, `length` bytes of `item`. */
+void cli_unknown_item(struct argp_state *state, const char *option, const char *item, size_t length);
 double cli_number(struct argp_state *state, const char *option, const char *text, double least,
                   double most);
 

@@ -51,7 +51,7 @@ static unsigned parse_list(struct argp_state *state, const char *option, const c
         for (int i = 0; i < count; i++)
             if (strlen(names[i]) == length && memcmp(names[i], at, length) == 0) found = i;
         if (found < 0)
-            argp_error(state, "%s does not know '%.*s'", option, (int)length, at); /* ends the program */
+            cli_unknown_item(state, option, at, length); /* ends the program */
         else
             bits |= 1u << found;
         at = comma ? comma + 1 : NULL;
@@ -74,7 +74,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_SIDE:
         if (strcmp(value, "head") != 0 && strcmp(value, "tail") != 0 && strcmp(value, "both") != 0)
-            argp_error(state, "--side takes head, tail or both, not '%s'", value);
+            argp_error(state, "--side takes head, tail or both, not '%s'", text_shown(value));
         chosen->evaluation.sides = value[0] == 'h'   ? VLP_HEADS
                                    : value[0] == 't' ? VLP_TAILS
                                                      : VLP_BOTH_SIDES;
@@ -196,7 +196,7 @@ enum { NAME_COLUMNS = 34 };
 
 static void print_row(const char *name, const vlp_metrics *metrics) {
     printf("  ");
-    text_print(name, NAME_COLUMNS);
+    text_print(text_shown(name), NAME_COLUMNS);
     printf(" %8s  %.4f  %9.1f  %.4f  %.4f  %.4f  %.4f\n", cli_count(metrics->queries), metrics->mrr,
            metrics->mr, metrics->amri, metrics->hits1, metrics->hits3, metrics->hits10);
 }
@@ -266,7 +266,7 @@ static FILE *open_candidates(const char *path) {
             stream = fdopen(file, "r");
     }
     if (stream) return stream;
-    fprintf(stderr, "vlp: cannot read %s: %s\n", path,
+    fprintf(stderr, "vlp: cannot read %s: %s\n", text_shown(path),
             code == EINVAL ? "not a regular file" : strerror(code));
     if (file >= 0) close(file);
     return NULL;
@@ -295,12 +295,14 @@ static int32_t *read_candidates(int64_t *count, const vlp_dataset *data, const c
         }
         good = vlp_dataset_find_entity(&found[*count], data, text) == VLP_OK;
         if (!good)
-            fprintf(stderr, "vlp: %s:%lld: %s\n", path, (long long)line, vlp_error_message());
+            fprintf(stderr, "vlp: %s:%lld: %s\n", text_shown(path), (long long)line,
+                    vlp_error_message());
         else
             ++*count;
     }
     if (good && *count == 0) {
-        fprintf(stderr, "vlp: %s names no candidate; it takes an entity's name a line\n", path);
+        fprintf(stderr, "vlp: %s names no candidate; it takes an entity's name a line\n",
+                text_shown(path));
         good = false;
     }
     fclose(file);

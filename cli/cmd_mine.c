@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "output.h"
 #include "predicting.h"
+#include "text.h"
 
 enum { KEY_COUNT = 'k', KEY_OUTPUT = 'o', KEY_PER_QUERY = 1, KEY_RELATION, KEY_RESUME };
 
@@ -92,7 +93,7 @@ static void item_text(FILE *stream, const vlp_dataset *data, const vlp_mined *it
     fprintf(stream, names ? "%.6g\n" : "%8.4f  ", item->score);
     if (!names)
         fprintf(stream, "%s  %s  %s\n", predicting_readable(data, triple.head),
-                vlp_dataset_relation_name(data, triple.relation),
+                text_shown(vlp_dataset_relation_name(data, triple.relation)),
                 predicting_readable(data, triple.tail));
 }
 
@@ -159,7 +160,7 @@ static char *beside(const char *path, const char *suffix) {
 }
 
 static int fail_file(const char *verb, const char *path) {
-    fprintf(stderr, "vlp: cannot %s %s: %s\n", verb, path, strerror(errno));
+    fprintf(stderr, "vlp: cannot %s %s: %s\n", verb, text_shown(path), strerror(errno));
     return EXIT_FAILED;
 }
 

@@ -7,6 +7,7 @@
 #include "json.h"
 #include "output.h"
 #include "report.h"
+#include "text.h"
 
 enum { KEY_SPLIT = 1, KEY_EXAMPLES, KEY_DATA, KEY_DEVICE, KEY_TITLE };
 
@@ -245,7 +246,7 @@ static void print_done(const cli_common *common, const report *page, const char 
         putchar('\n');
         return;
     }
-    printf("%s: %s, %s, %s bytes\n", file, cli_things(page->count, "run"),
+    printf("%s: %s, %s, %s bytes\n", text_shown(file), cli_things(page->count, "run"),
            cli_things(page->groups[0].examples, "example"), cli_count(bytes));
 }
 

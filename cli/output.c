@@ -8,8 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "text.h"
+
 static bool complain(const char *path, const char *reason) {
-    fprintf(stderr, "vlp: cannot write %s: %s\n", path, reason);
+    fprintf(stderr, "vlp: cannot write %s: %s\n", text_shown(path), reason);
     return false;
 }
 
