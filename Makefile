@@ -8,6 +8,7 @@
 # make lint     format, static analysis, include arrows
 # make sanitize every test under ASan+UBSan, the threaded ones under TSan
 # make fuzz     every reader for FUZZ_SECONDS (or FUZZ_RUNS)
+# make mutants  small wrong changes, each of which a test has to notice
 # make install  PREFIX=/usr/local DESTDIR=
 
 MAKEFLAGS += --no-builtin-rules
@@ -170,6 +171,14 @@ fuzz: | deps
 	  SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' \
 	  $(FUZZERS:%=$(BUILD)/fuzzing/fuzz/%)
 	@BUILD=$(BUILD)/fuzzing scripts/fuzz $(if $(FUZZ_RUNS),--runs $(FUZZ_RUNS),--seconds $(FUZZ_SECONDS))
+
+.PHONY: mutants print-flags
+mutants: test-programs
+	@scripts/mutants $(BUILD)
+
+# What scripts/mutants compiles and links with.
+print-flags: | deps
+	@printf '%s\n' "$(CC)" "$(CFLAGS_ALL) -Itests" "$(LDFLAGS_ALL)" "$(LIBS)"
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig

@@ -200,7 +200,9 @@ static bool due(int64_t step, int64_t every) {
 
 static vlp_status loop(training *work) {
     const vlp_settings *settings = &work->settings;
-    bool done = work->progress.step >= settings->steps;
+    /* A run that patience ended stays ended when it is resumed. */
+    bool done = work->progress.step >= settings->steps ||
+                (settings->patience > 0 && work->progress.waited >= settings->patience);
     while (!done) {
         VLP_TRY(vlp_trainer_step(NULL, work->trainer, work->progress.step,
                                  settings->trains == VLP_TRAINS_AGGREGATOR));
@@ -211,7 +213,7 @@ static vlp_status loop(training *work) {
         if (last || due(step, settings->eval_every)) VLP_TRY(check_point(work, &stop));
         bool asked = vlp_stopped(work->observer);
         if (last || stop || asked || due(step, settings->save_every)) VLP_TRY(save(work));
-        if (asked && !last) {
+        if (asked && !last && !stop) {
             say(work, "saved at step %lld of %lld; --resume goes on from there", (long long)step,
                 (long long)settings->steps);
             return vlp_fail_stopped();
