@@ -292,7 +292,7 @@ int cmd_report(int argc, char **argv) {
     if (status == VLP_OK) status = answer_examples(page, &chosen, page->seed);
     int64_t bytes;
     if (status != VLP_OK) {
-        code = cli_fail();
+        code = cli_fail_next(status, NULL);
     } else {
         cli_observer_end();
         write_page(&out, page);

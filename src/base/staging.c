@@ -18,14 +18,14 @@ static vlp_status check_free(const char *path) {
     DIR *folder = opendir(path);
     if (!folder) {
         if (errno == ENOENT) return VLP_OK;
-        if (errno == ENOTDIR) return vlp_fail(VLP_ERROR_IO, "cannot write %s: it is a file", path);
+        if (errno == ENOTDIR) return vlp_fail(VLP_ERROR_EXISTS, "cannot write %s: it is a file", path);
         return vlp_fail_io("write", path, errno);
     }
     vlp_status status = VLP_OK;
     for (const struct dirent *entry; (entry = readdir(folder));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             status =
-                vlp_fail(VLP_ERROR_IO,
+                vlp_fail(VLP_ERROR_EXISTS,
                          "cannot write %s: the folder is not empty; name a new one or empty it", path);
             break;
         }

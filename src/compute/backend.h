@@ -406,7 +406,7 @@ typedef struct vlp_backend {
     vlp_status (*selection_offer)(vlp_compute *compute, vlp_selection *selection,
                                   const float *horizontal, const float *vertical, const float *scale,
                                   vlp_mixture mixture, int32_t first, int32_t columns);
-    /* What was chosen, borrowed until the next start. VLP_ERROR_FORMAT, here or when it was offered,
+    /* What was chosen, borrowed until the next start. VLP_ERROR_DIVERGED, here or when it was offered,
      * when a score of one that competes is not a number. */
     vlp_status (*selection_finish)(vlp_compute *compute, vlp_best *out, vlp_selection *selection);
 } vlp_backend;

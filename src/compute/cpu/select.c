@@ -158,7 +158,7 @@ vlp_status cpu_selection_offer(vlp_compute *compute, vlp_selection *selection, c
         exclude(selection, row, mixed, first, columns);
         bad = !offer_row(selection, row, mixed, h, v, scale + first, first, columns) || bad;
     }
-    return bad ? vlp_fail(VLP_ERROR_FORMAT, "a score is not a number") : VLP_OK;
+    return bad ? vlp_fail(VLP_ERROR_DIVERGED, "a score is not a number") : VLP_OK;
 }
 
 vlp_status cpu_selection_finish(vlp_compute *compute, vlp_best *out, vlp_selection *selection) {
