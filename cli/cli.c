@@ -153,8 +153,15 @@ void cli_parse(cli_line *line, const cli_syntax *syntax, int argc, char **argv) 
 /* ---- The end ------------------------------------------------------------------------------------- */
 
 int cli_fail(void) {
+    return cli_fail_next(VLP_OK, NULL);
+}
+
+int cli_fail_next(vlp_status status, const char *next) {
+    if (!next && status == VLP_ERROR_DEVICE) next = "--device cpu does without";
     cli_observer_end();
-    fprintf(stderr, "vlp: %s\n", vlp_error_message());
+    fprintf(stderr, "vlp: %s", vlp_error_message());
+    if (next) fprintf(stderr, " (%s)", next);
+    fputc('\n', stderr);
     return EXIT_FAILED;
 }
 

@@ -67,6 +67,10 @@ void cli_observer_end(void); /* clears the bar */
 
 /* Prints the library's last message; the exit code of a failure. */
 int cli_fail(void);
+/* The same, and behind it in brackets what to type next: `next`, or, where it is NULL, the remedy that
+ * the status has in every command that takes --device. The library's messages know nothing of options.
+ */
+int cli_fail_next(vlp_status status, const char *next);
 /* Flushes standard output; the exit code. */
 int cli_finish(void);
 /* For atexit: argp prints --help and exits with 0 by itself, whether it could be written or not. */

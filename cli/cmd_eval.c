@@ -317,7 +317,9 @@ int cmd_eval(int argc, char **argv) {
                                       "RUN",
                                       "Rank the answers of a split: every triple asked both ways, every "
                                       "entity a candidate, known answers "
-                                      "filtered.",
+                                      "filtered.\v"
+                                      "In the JSON object, lambda is that of f = f_c + lambda f_g, and "
+                                      "null where the run ranks by f_g alone.",
                                       eval_options,
                                       parse,
                                       1,
@@ -331,8 +333,9 @@ int cmd_eval(int argc, char **argv) {
     vlp_evaluation *evaluation = NULL;
     int32_t *candidates = NULL;
     int code = EXIT_FAILED;
-    if (vlp_run_open(&run, line.arguments[0], &chosen.run) != VLP_OK) {
-        code = cli_fail();
+    vlp_status status = vlp_run_open(&run, line.arguments[0], &chosen.run);
+    if (status != VLP_OK) {
+        code = cli_fail_next(status, NULL);
         goto out;
     }
     if (chosen.candidates) {

@@ -180,10 +180,14 @@ static int mine(vlp_run *run, chosen_options *chosen, bool json) {
     chosen->mine.state = state;
     chosen->mine.prior = chosen->common.prior;
     chosen->mine.observer = chosen->common.run.observer;
-    if ((chosen->relation && vlp_dataset_find_relation(&chosen->mine.relation, vlp_run_dataset(run),
-                                                       chosen->relation) != VLP_OK) ||
-        vlp_run_mine(&mining, run, &chosen->mine) != VLP_OK) {
-        code = cli_fail();
+    vlp_status status = VLP_OK;
+    if (chosen->relation)
+        status =
+            vlp_dataset_find_relation(&chosen->mine.relation, vlp_run_dataset(run), chosen->relation);
+    if (status == VLP_OK) status = vlp_run_mine(&mining, run, &chosen->mine);
+    if (status != VLP_OK) {
+        bool kept = state && (status == VLP_ERROR_STOPPED || status == VLP_ERROR_EXISTS);
+        code = cli_fail_next(status, kept ? "--resume" : NULL);
     } else {
         cli_observer_end();
         if (chosen->output) code = write_file(chosen->output, vlp_run_dataset(run), mining);
@@ -221,8 +225,9 @@ int cmd_mine(int argc, char **argv) {
     if (chosen.output && !output_check(chosen.output)) return EXIT_FAILED;
     vlp_run *run = NULL;
     int code;
-    if (predicting_open(&run, line.arguments[0], &chosen.common, &line.common) != VLP_OK)
-        code = cli_fail();
+    vlp_status status = predicting_open(&run, line.arguments[0], &chosen.common, &line.common);
+    if (status != VLP_OK)
+        code = cli_fail_next(status, NULL);
     else
         code = mine(run, &chosen, line.common.json);
     vlp_run_free(run);

@@ -291,8 +291,9 @@ int cmd_predict(int argc, char **argv) {
     chosen.predict.explain = chosen.common.explain;
     vlp_run *run = NULL;
     int code;
-    if (predicting_open(&run, line.arguments[0], &chosen.common, &line.common) != VLP_OK) {
-        code = cli_fail();
+    vlp_status status = predicting_open(&run, line.arguments[0], &chosen.common, &line.common);
+    if (status != VLP_OK) {
+        code = cli_fail_next(status, NULL);
     } else {
         chosen.predict.observer = chosen.common.run.observer;
         output out = {.chosen = &chosen,

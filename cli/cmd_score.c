@@ -225,8 +225,9 @@ int cmd_score(int argc, char **argv) {
     }
     vlp_run *run = NULL;
     int code;
-    if (predicting_open(&run, line.arguments[0], &chosen.common, &line.common) != VLP_OK)
-        code = cli_fail();
+    vlp_status status = predicting_open(&run, line.arguments[0], &chosen.common, &line.common);
+    if (status != VLP_OK)
+        code = cli_fail_next(status, NULL);
     else
         code = score(run, line.count > 1 ? line.arguments[1] : NULL, &chosen, line.common.json);
     vlp_run_free(run);

@@ -117,6 +117,14 @@ static void print_report(const cli_common *common, const char *run, const vlp_tr
     putchar('\n');
 }
 
+/* What to type after a failure, NULL where the message says it all. */
+static const char *what_next(vlp_status status) {
+    if (status == VLP_ERROR_EXISTS) return "--resume, or another -o";
+    if (status == VLP_ERROR_STOPPED) return "--resume goes on from the last save";
+    if (status == VLP_ERROR_UNKNOWN) return "vlp train --settings lists them";
+    return NULL;
+}
+
 int cmd_train(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp train",
@@ -149,8 +157,9 @@ int cmd_train(int argc, char **argv) {
     chosen.train.observer = cli_observer(&line.common);
     vlp_train_report report;
     int code = EXIT_FAILED;
-    if (vlp_train(&report, line.arguments[0], chosen.output, &chosen.train) != VLP_OK) {
-        code = cli_fail();
+    vlp_status status = vlp_train(&report, line.arguments[0], chosen.output, &chosen.train);
+    if (status != VLP_OK) {
+        code = cli_fail_next(status, what_next(status));
     } else {
         cli_observer_end();
         print_report(&line.common, chosen.output, &report);

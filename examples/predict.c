@@ -20,10 +20,10 @@ static void print_reference(const vlp_dataset *data, const vlp_answers *answers,
 
 static int ask(vlp_run *run, const char *head, const char *relation) {
     const vlp_dataset *data = vlp_run_dataset(run);
-    vlp_triple asked = {-1, -1, -1}; /* -1 is what is asked for */
-    if (vlp_dataset_find_entity(&asked.head, data, head)) return 1;
-    if (vlp_dataset_find_relation(&asked.relation, data, relation)) return 1;
-    vlp_query query = vlp_query_of(data, asked);
+    vlp_triple triple = {-1, -1, -1}; /* -1 is what is asked for */
+    if (vlp_dataset_find_entity(&triple.head, data, head)) return 1;
+    if (vlp_dataset_find_relation(&triple.relation, data, relation)) return 1;
+    vlp_query query = vlp_query_of(data, triple);
 
     vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
     options.count = 3;

@@ -13,18 +13,37 @@
  *   8. Runs: evaluating, comparing and exporting what was trained
  *   9. Predicting: answers with what they were copied from, scores, missing triples
  *
+ * Terms
+ *   A triple (h, r, t) has a head entity, a relation and a tail entity. A query (h, r, ?) asks for tail
+ *   entities, (?, r, t) for head entities; what is asked for is the answer. f_g is the horizontal score,
+ *   from embeddings; f_c the vertical score, which the vertical aggregator makes from references. f is
+ * the score that answers are ranked by.
+ *
  * Conventions
- *   - Functions that can fail return vlp_status and put what they make into their first argument.
- *     On failure that argument is left NULL or untouched, and vlp_error_message() says, in one line,
- *     what went wrong, where, and what to do.
- *   - What a function puts into a `**out` is yours: free it with the matching _free. What a function
- *     returns as a const pointer is borrowed from its first argument and lives as long as that does.
- *   - Every _free takes NULL.
- *   - Option structs start with their initializer (`vlp_dataset_options options =
- *     VLP_DATASET_OPTIONS_INIT;`); passing NULL means the defaults.
+ *   - Results. Functions that can fail return vlp_status and put what they make into their first
+ * argument. On failure that argument is left NULL or untouched, and vlp_error_message() says, in one
+ * line, what went wrong, where, and what to do. Any of them may return VLP_ERROR_MEMORY and
+ * VLP_ERROR_ARGUMENT; other statuses are named where they are not obvious.
+ *   - Arguments. A pointer may be NULL only where its comment says so: elsewhere NULL gives
+ *     VLP_ERROR_ARGUMENT, and so do ids, counts, splits and enum values out of their range. Functions
+ * that return no status give a neutral value instead: NULL, 0, false or NaN, as their comments say.
+ * Where such a function has a `count`, it may be NULL.
+ *   - Ownership. What a function puts into a `**out` is the caller's: free it with the matching _free.
+ *     What a function returns as a const pointer is borrowed from its first argument and lives as long
+ * as that does. Arguments are borrowed for the call alone unless said otherwise; strings are copied.
+ *   - Every _free takes NULL and does nothing then.
+ *   - Text is UTF-8. Paths are the system's.
+ *   - Options. An option struct starts from its initializer (`vlp_dataset_options options =
+ *     VLP_DATASET_OPTIONS_INIT;`); NULL means the defaults. Its `version` says which fields it has: a
+ *     program that was compiled with an older header works with a newer library, and fields that it does
+ *     not know have their defaults. A version that is not known gives VLP_ERROR_ARGUMENT.
+ *   - `threads` is the number of threads a call may use; 0: all of the machine's.
  *   - The library does not print, does not exit and installs no signal handler.
  *   - Distinct objects may be used from distinct threads. A data set may be read by many threads; a run
  *     serves one thread at a time, since it keeps the working memory of its last call.
+ *   - Functions of other objects that take them as const may be called by several threads at once on the
+ *     same object. A _free may not run beside any other use of its object. Functions that take no object
+ *     (vlp_train, imports) may run in several threads at once, each on folders of its own.
  *   - Loading the library starts nothing: a process may fork before its first call that works. After
  *     one, threads are waiting, and a child of fork must not call the library.
  */
@@ -47,51 +66,68 @@ extern "C" {
 
 /* ---- 1. Errors, version, allocation, progress ------------------------------------------------ */
 
+/* More may be added at the end. */
 typedef enum vlp_status {
     VLP_OK = 0,
-    VLP_ERROR_MEMORY,   /* an allocation failed */
+    VLP_ERROR_MEMORY,   /* an allocation failed, of the machine's memory or of the device's */
     VLP_ERROR_IO,       /* a file could not be read or written */
-    VLP_ERROR_FORMAT,   /* a file was read, and what it says is wrong */
-    VLP_ERROR_UNKNOWN,  /* a name that is not in the data set */
-    VLP_ERROR_ARGUMENT, /* an argument out of its range, or a call that makes no sense */
-    VLP_ERROR_STOPPED   /* the observer asked to stop */
+    VLP_ERROR_FORMAT,   /* a file was read, and its content is wrong */
+    VLP_ERROR_UNKNOWN,  /* a name that is not known: of an entity, a relation, a setting */
+    VLP_ERROR_ARGUMENT, /* an argument that is NULL or out of its range, or a call that makes no sense */
+    VLP_ERROR_STOPPED,  /* the observer asked to stop */
+    VLP_ERROR_DIVERGED, /* a loss, gradient or score is NaN or infinite */
+    VLP_ERROR_DEVICE,   /* the device that was asked for is missing, or failed */
+    VLP_ERROR_EXISTS,   /* what was to be made is there already, and is not replaced */
+    VLP_ERROR_BUSY      /* a run is in use by another process */
 } vlp_status;
 
-/* The message of this thread's last failed call; "" when none has failed. */
+/* The message of this thread's last failed call, one line without control characters; "" when none has
+ * failed. Borrowed from the thread: valid until its next call of the library. Thread-safe. */
 VLP_API const char *vlp_error_message(void);
 
-/* "0.1.0". The number of the library that runs, not of the header that was compiled. */
+/* "0.1.0". The version of the library that runs, not of the header that was compiled. A constant.
+ * Thread-safe. */
 VLP_API const char *vlp_version(void);
 
-/* All memory of the library's own comes from here. To be set, if at all, before any other call of the
- * process; NULL puts the C library's functions back. `reallocate` takes NULL for `memory`. */
+/* Where the library's own memory comes from. `reallocate` works as realloc does: `memory` may be NULL,
+ * and NULL is returned when there is none; `release` is never given NULL. Both get `user`, and may be
+ * called by several threads at once. */
 typedef struct vlp_allocator {
     void *(*reallocate)(void *user, void *memory, size_t size);
     void (*release)(void *user, void *memory);
     void *user;
 } vlp_allocator;
 
+/* Sets the allocator of the whole process; `allocator` is copied, and NULL restores the C library's
+ * functions. One without both functions is ignored. Not thread-safe: to be called, if at all, before any
+ * other call of the process. */
 VLP_API void vlp_allocator_set(const vlp_allocator *allocator);
 
 /* How long work reports and how it is stopped. Any member may be NULL. The calls come from the thread
- * that called the library, a few times a second at most. */
+ * that called the library, `progress` and `stop` once a training step or a piece of work of that size:
+ * they should be quick. They must not call the library with an object that is in use. The observer has
+ * to live until the call returns. */
 typedef struct vlp_observer {
-    /* A line worth telling the user, without newline. */
+    /* A line worth telling the user, without newline; valid during the call. */
     void (*log)(void *user, const char *line);
     /* `done` of `total` (0: unknown) units of `what` ("triples", "queries"). done == total ends it. */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     /* True asks the work to stop: it then returns VLP_ERROR_STOPPED and leaves nothing half-done. */
     bool (*stop)(void *user);
-    void *user;
+    void *user; /* handed to each of these */
 } vlp_observer;
 
 /* ---- 2. Data sets ---------------------------------------------------------------------------- */
 
-/* A folder with train, valid and test, each as .txt, .tsv or .nt, plain or .gz, and perhaps
- * labels.tsv. Entities and relations are numbered from 0 in the order in which they first appear,
- * train before valid before test. Repeated lines of a split count once.
+/* A folder with train, valid and test (the training, validation and test splits), each as .txt, .tsv or
+ * .nt, plain or .gz, and optionally labels.tsv. Entities and relations are numbered from 0 in the order
+ * in which they first appear, train before valid before test. Repeated lines of a split count once.
  *
- * Queries run both ways over one kind of relation: relation r + relation_count is r read backwards. */
+ * Queries run in both directions over one kind of relation: relation r + relation_count is the inverse
+ * of relation r.
+ *
+ * A data set does not change once it is open: all functions of this section but vlp_dataset_free may be
+ * called by several threads at once. */
 typedef struct vlp_dataset vlp_dataset;
 
 typedef struct vlp_triple {
@@ -102,38 +138,47 @@ typedef enum vlp_split { VLP_TRAIN = 0, VLP_VALID, VLP_TEST, VLP_SPLITS } vlp_sp
 
 typedef struct vlp_dataset_options {
     int32_t version;
-    int32_t threads;              /* 0: as many as the machine has */
-    const vlp_observer *observer; /* NULL: silent */
+    int32_t threads;
+    const vlp_observer *observer; /* NULL: none */
 } vlp_dataset_options;
+#define VLP_DATASET_OPTIONS_VERSION 1
 #define VLP_DATASET_OPTIONS_INIT                                                                        \
-    { 1, 0, NULL }
+    { VLP_DATASET_OPTIONS_VERSION, 0, NULL }
 
-/* A missing valid or test is an empty split; a missing or empty train is an error. */
+/* Opens the data set in `folder` and puts it into *out, to be freed with vlp_dataset_free. A missing
+ * valid or test is an empty split. VLP_ERROR_IO: there is no such folder, or no train in it;
+ * VLP_ERROR_FORMAT: a line is wrong, or train is empty; VLP_ERROR_STOPPED. */
 VLP_API vlp_status vlp_dataset_open(vlp_dataset **out, const char *folder,
                                     const vlp_dataset_options *options);
 VLP_API void vlp_dataset_free(vlp_dataset *dataset);
 
+/* Entities and relations of all splits, inverse relations not counted; 0 for NULL. */
 VLP_API int32_t vlp_dataset_entity_count(const vlp_dataset *dataset);
 VLP_API int32_t vlp_dataset_relation_count(const vlp_dataset *dataset);
+/* The name of an entity, or of a relation (0 .. relation_count - 1), as it is in the files; borrowed.
+ * NULL for an id out of range. */
 VLP_API const char *vlp_dataset_entity_name(const vlp_dataset *dataset, int32_t entity);
 VLP_API const char *vlp_dataset_relation_name(const vlp_dataset *dataset, int32_t relation);
-/* What a person would rather read: the second and the third column of labels.tsv (name, label,
- * description), NULL where there is none. */
+/* The second and the third column of labels.tsv (name, label, description): text for people; borrowed.
+ * NULL where there is none, and for an id out of range. */
 VLP_API const char *vlp_dataset_entity_label(const vlp_dataset *dataset, int32_t entity);
 VLP_API const char *vlp_dataset_entity_description(const vlp_dataset *dataset, int32_t entity);
 
-/* By name, or else by a label that only one entity has. The error names the nearest known ones. */
+/* Puts the id of `name` into *out: of the entity with that name, or else of the only one with that
+ * label; of the relation with that name. VLP_ERROR_UNKNOWN: there is none, or several have the label;
+ * the message names the nearest known names, and *out is -1. */
 VLP_API vlp_status vlp_dataset_find_entity(int32_t *out, const vlp_dataset *dataset, const char *name);
 VLP_API vlp_status vlp_dataset_find_relation(int32_t *out, const vlp_dataset *dataset, const char *name);
 
-/* The distinct triples of a split, in the order of the file. */
+/* The distinct triples of a split, in the order of the file; their number goes into *count (NULL: not
+ * wanted). Borrowed. NULL and 0 for a split out of range. */
 VLP_API const vlp_triple *vlp_dataset_triples(const vlp_dataset *dataset, vlp_split split,
                                               int64_t *count);
 
 typedef struct vlp_dataset_stats {
     int64_t entities, relations;
     int64_t triples[VLP_SPLITS];         /* distinct */
-    int64_t duplicates[VLP_SPLITS];      /* lines that repeated an earlier one of the same split */
+    int64_t duplicates[VLP_SPLITS];      /* lines that repeat an earlier one of the same split */
     int64_t unseen_entities[VLP_SPLITS]; /* of the split, not in train; 0 for train */
     int64_t unseen_triples[VLP_SPLITS];  /* with such an entity */
     int64_t unseen_relations[VLP_SPLITS];
@@ -141,15 +186,21 @@ typedef struct vlp_dataset_stats {
     int64_t bytes;  /* memory held: names, ids, graph */
 } vlp_dataset_stats;
 
+/* Counts what is in a data set and writes it to *out. */
 VLP_API vlp_status vlp_dataset_describe(vlp_dataset_stats *out, const vlp_dataset *dataset);
 
-/* The answers of (entity, relation, ?) in the union of the splits whose bit (1 << split) is set, as
- * ascending entity ids; relation + relation_count asks for the heads. The filter is a view of its own:
- * build it once and ask it often. */
+/* The known answers of queries (entity, relation, ?): a filter is built once and asked often. It holds
+ * what it needs, and may outlive its data set. */
 typedef struct vlp_filter vlp_filter;
+/* Puts into *out the filter over the union of the splits whose bit (1 << split) is set in `splits`; to
+ * be freed with vlp_filter_free. */
 VLP_API vlp_status vlp_filter_new(vlp_filter **out, const vlp_dataset *dataset, unsigned splits);
+/* The answers of (entity, relation, ?), as ascending entity ids; relation + relation_count asks for head
+ * entities. Their number goes into *count (NULL: not wanted). Borrowed. NULL and 0 for ids out of range.
+ */
 VLP_API const int32_t *vlp_filter_answers(const vlp_filter *filter, int32_t entity, int32_t relation,
                                           int64_t *count);
+/* Whether `answer` is one of them; false for ids out of range. */
 VLP_API bool vlp_filter_has(const vlp_filter *filter, int32_t entity, int32_t relation, int32_t answer);
 VLP_API void vlp_filter_free(vlp_filter *filter);
 
@@ -159,14 +210,15 @@ VLP_API void vlp_filter_free(vlp_filter *filter);
 typedef struct vlp_split_options {
     int32_t version;
     int32_t threads;
-    double valid, test; /* shares of the triples, 0 to 1 */
-    bool by_relation;   /* take the shares from every relation alike */
-    bool keep_entities; /* every entity and relation stays in train, if shares have to give way */
+    double valid, test; /* fractions of the triples, 0 to 1; something has to be left for train */
+    bool by_relation;   /* take the fractions of every relation */
+    bool keep_entities; /* keep every entity and relation in train, even if a split gets fewer triples */
     uint64_t seed;
-    const vlp_observer *observer;
+    const vlp_observer *observer; /* NULL: none */
 } vlp_split_options;
+#define VLP_SPLIT_OPTIONS_VERSION 1
 #define VLP_SPLIT_OPTIONS_INIT                                                                          \
-    { 1, 0, 0.05, 0.05, false, true, 0, NULL }
+    { VLP_SPLIT_OPTIONS_VERSION, 0, 0.05, 0.05, false, true, 0, NULL }
 
 /* Counts of a finished import. */
 typedef struct vlp_import_report {
@@ -177,62 +229,68 @@ typedef struct vlp_import_report {
     int64_t skipped;    /* statements left out: literals, redundant inverse pointers */
 } vlp_import_report;
 
-/* Each of these writes a new folder whole or not at all, and refuses one that exists and is not empty.
- */
+/* Each of these functions writes a new data set into `folder`, completely or not at all. `out` (NULL:
+ * not wanted) receives its counts. VLP_ERROR_EXISTS: the folder exists and is not empty; VLP_ERROR_IO: a
+ * file cannot be read or written; VLP_ERROR_FORMAT: a line is wrong, or there is no triple;
+ * VLP_ERROR_STOPPED. */
 
-/* Divides a file of triples (.txt, .tsv, .nt, plain or .gz). */
+/* Divides the triples of `file` (.txt, .tsv, .nt, plain or .gz). */
 VLP_API vlp_status vlp_split_file(vlp_import_report *out, const char *file, const char *folder,
                                   const vlp_split_options *options);
 
-/* Reads N-Triples, takes rdfs:label and skos:prefLabel as labels, leaves other literals out unless
- * `keep_literals`, and divides the rest. `language`: the labels preferred ("en"), NULL for any. */
+/* Reads `file` as N-Triples, takes rdfs:label and skos:prefLabel as labels, leaves other literals out
+ * unless `keep_literals`, and divides the rest. `language`: the labels preferred ("en"); NULL: any. */
 VLP_API vlp_status vlp_import_ntriples(vlp_import_report *out, const char *file, const char *folder,
                                        bool keep_literals, const char *language,
                                        const vlp_split_options *options);
 
-/* Reads a delimited table, one triple a row, and divides it. `columns` are the 1-based positions of
- * head, relation and tail; `header` skips the first row; fields may not contain the separator. */
+/* How a delimited table is read: one triple per row, and no field contains the separator. */
 typedef struct vlp_table_options {
     int32_t version;
-    int32_t columns[3];
-    char separator;
-    bool header;
+    int32_t columns[3]; /* of head, relation and tail, from 1, all different */
+    char separator;     /* one ASCII character, not a line end */
+    bool header;        /* skip the first row */
 } vlp_table_options;
+#define VLP_TABLE_OPTIONS_VERSION 1
 #define VLP_TABLE_OPTIONS_INIT                                                                          \
-    { 1, {1, 2, 3}, '\t', false }
+    { VLP_TABLE_OPTIONS_VERSION, {1, 2, 3}, '\t', false }
+/* Reads `file` as a table and divides it. */
 VLP_API vlp_status vlp_import_table(vlp_import_report *out, const char *file, const char *folder,
                                     const vlp_table_options *table, const vlp_split_options *options);
 
-/* Reads the WordNet database files (data.noun and so on) of a folder. Synsets become entities with
- * readable names (dog.n.01), their words the label and their gloss the description. Of a pointer and its
- * inverse (hyponym and hypernym) one is left out as redundant unless `keep_inverses`. */
+/* Reads the WordNet database files (data.noun and so on) of the folder `source`. Synsets become entities
+ * with readable names (dog.n.01), their words the label and their gloss the description. Of a pointer
+ * and its inverse (hyponym and hypernym) one is left out as redundant unless `keep_inverses`. */
 VLP_API vlp_status vlp_import_wordnet(vlp_import_report *out, const char *source, const char *folder,
                                       bool keep_inverses, const vlp_split_options *options);
 
-/* Generates people, and relations between them that follow known rules (father of father is
- * grandfather, and so on). Held-out triples of test need 1, 2, 3 or 4 steps to be concluded; folder
- * gets hops.tsv, which says for each line of test.txt how many. */
 typedef struct vlp_family_options {
     int32_t version;
     int32_t families; /* independent founding couples, 1 to 100000; 3 or more for all kinds of steps */
     int32_t generations; /* 2 to 12; cousins need 3 */
-    double held_out;     /* share of the concludable triples for valid and for test each, 0 to 0.4 */
+    double held_out;     /* fraction of the deducible triples for valid and for test each, 0 to 0.4 */
     uint64_t seed;
 } vlp_family_options;
+#define VLP_FAMILY_OPTIONS_VERSION 1
 #define VLP_FAMILY_OPTIONS_INIT                                                                         \
-    { 1, 40, 5, 0.1, 0 }
+    { VLP_FAMILY_OPTIONS_VERSION, 40, 5, 0.1, 0 }
+/* Generates people, and relations between them that follow known rules (father of father is grandfather,
+ * and so on). Held-out triples of test need 1, 2, 3 or 4 steps to be deduced; `folder` also gets
+ * hops.tsv, which gives that number for each line of test.txt. */
 VLP_API vlp_status vlp_family_generate(vlp_import_report *out, const char *folder,
                                        const vlp_family_options *options);
 
 /* ---- 4. Distances ---------------------------------------------------------------------------- */
 
-/* Undirected hops over the training graph, all relations alike. out[e] is the distance of entity e
- * from `source`, or -1 where it is unreachable or farther than `limit` (0: no limit). */
+/* Undirected hops over the training graph, all relations alike. */
+
+/* Writes to out[e], for every entity e, its distance from entity `source`, or -1 where it is unreachable
+ * or farther than `limit` (0: no limit). out: (entity_count). */
 VLP_API vlp_status vlp_distance_from(int32_t *out, const vlp_dataset *dataset, int32_t source,
                                      int32_t limit);
 
-/* out[i] is the distance of pairs[i].head and pairs[i].tail, -1 where there is no path. The relation
- * is ignored. */
+/* Writes to out[i] the distance of pairs[i].head and pairs[i].tail, or -1 where there is no path. The
+ * relation is ignored. out, pairs: (count), which may be NULL where count is 0. */
 VLP_API vlp_status vlp_distance_pairs(int32_t *out, const vlp_dataset *dataset, const vlp_triple *pairs,
                                       int64_t count, int32_t threads);
 
@@ -246,10 +304,11 @@ typedef struct vlp_reference_options {
     int32_t max_distance; /* of h_i, 0 to 8 */
     int32_t per_head;     /* at most this many from one h_i other than h; 0: no limit */
     int32_t threads;
-    const vlp_observer *observer;
+    const vlp_observer *observer; /* NULL: none */
 } vlp_reference_options;
+#define VLP_REFERENCE_OPTIONS_VERSION 1
 #define VLP_REFERENCE_OPTIONS_INIT                                                                      \
-    { 1, 8, 8, 0, 0, NULL }
+    { VLP_REFERENCE_OPTIONS_VERSION, 8, 8, 0, 0, NULL }
 
 typedef struct vlp_query {
     int32_t entity;   /* the known one */
@@ -264,37 +323,40 @@ typedef struct vlp_reference {
     int32_t distance;
 } vlp_reference;
 
-/* The references of many queries at once. `queries` NULL asks for all training queries, each without
- * its own triple: query i < train is (head, relation, ?) of triple i, query train + i is its
- * (tail, inverse relation, ?). */
+/* The references of many queries; may outlive the data set. */
 typedef struct vlp_references vlp_references;
+/* Finds the references of queries[0 .. count - 1] and puts them into *out, to be freed with
+ * vlp_references_free. `queries` NULL asks for all training queries, each without its own triple, and
+ * `count` is ignored: query i < train is (head, relation, ?) of triple i, query train + i is its
+ * (tail, inverse relation, ?). VLP_ERROR_STOPPED. */
 VLP_API vlp_status vlp_references_find(vlp_references **out, const vlp_dataset *dataset,
                                        const vlp_query *queries, int64_t count,
                                        const vlp_reference_options *options);
-/* The references of query `query`, nearest first. */
+/* The references of query number `query`, nearest first; how many goes into *count (NULL: not wanted).
+ * Borrowed. NULL and 0 for a number out of range. */
 VLP_API const vlp_reference *vlp_references_get(const vlp_references *references, int64_t query,
                                                 int32_t *count);
 VLP_API void vlp_references_free(vlp_references *references);
 
 /* ---- 6. Auditing ----------------------------------------------------------------------------- */
 
-/* Two relations of which one repeats the other: read the same way (`inverse` false) or backwards. A
- * relation paired with itself backwards is symmetric. */
+/* Two relations of which one repeats the other: in the same direction (`inverse` false) or inverted. A
+ * relation paired with its own inverse is symmetric. */
 typedef struct vlp_relation_pair {
     int32_t first, second;
     bool inverse;
     int64_t shared; /* training triples of `first` that have their counterpart in `second` */
     double share;   /* of all training triples of `first` */
-    int64_t leaked; /* test triples of `first` whose counterpart stands in train under `second` */
+    int64_t leaked; /* test triples of `first` whose counterpart is in train under `second` */
     vlp_triple example_test, example_train; /* of a leaked one, where leaked > 0 */
 } vlp_relation_pair;
 
 typedef struct vlp_audit {
     vlp_dataset_stats stats;
-    /* Triples that stand in two splits; [a][b] with a < b. Examples follow in `overlap_example`. */
+    /* Triples that are in two splits, [a][b] with a < b, and an example where there is one. */
     int64_t overlap[VLP_SPLITS][VLP_SPLITS];
     vlp_triple overlap_example[VLP_SPLITS][VLP_SPLITS];
-    /* Pairs of a share of at least `threshold`, most leaking first; owned by the audit. */
+    /* Pairs of a share of at least `threshold`, most leaked triples first; owned by the audit. */
     vlp_relation_pair *pairs;
     int64_t pair_count;
     int64_t leaked;       /* test triples with a counterpart in train through any of the pairs */
@@ -304,119 +366,144 @@ typedef struct vlp_audit {
     /* Queries whose answer is among the answers of their references. */
     int64_t train_queries, train_copyable;
     int64_t test_queries, test_copyable;
-    double train_references, test_references; /* mean number of references a query has */
+    double train_references, test_references; /* mean number of references per query */
     int32_t unseen_example[VLP_SPLITS];       /* an entity that is not in train, or -1 */
 } vlp_audit;
 
 typedef struct vlp_audit_options {
     int32_t version;
-    double threshold; /* of a relation pair's share */
+    double threshold; /* of a relation pair's share, 0 to 1 */
     vlp_reference_options references;
 } vlp_audit_options;
+#define VLP_AUDIT_OPTIONS_VERSION 1
 #define VLP_AUDIT_OPTIONS_INIT                                                                          \
-    { 1, 0.8, VLP_REFERENCE_OPTIONS_INIT }
+    { VLP_AUDIT_OPTIONS_VERSION, 0.8, VLP_REFERENCE_OPTIONS_INIT }
 
+/* Looks for what makes the test split of a data set easier than it seems. *out is to be freed with
+ * vlp_audit_free, and may outlive the data set. VLP_ERROR_STOPPED. */
 VLP_API vlp_status vlp_audit_run(vlp_audit **out, const vlp_dataset *dataset,
                                  const vlp_audit_options *options);
 VLP_API void vlp_audit_free(vlp_audit *audit);
 
 /* ---- 7. Training ----------------------------------------------------------------------------- */
 
-/* Trains a model on a data set into a run folder: config.ini, model.safetensors, state.safetensors,
- * entities.tsv, relations.tsv, metrics.jsonl, train.log. */
 typedef struct vlp_train_options {
     int32_t version;
-    const char *recipe;          /* an INI file of settings, NULL: none */
-    const char *const *settings; /* "key=value" each; they win over the recipe */
+    const char *recipe;          /* an INI file of settings; NULL: none */
+    const char *const *settings; /* (setting_count) "key=value" each; they override the recipe */
     int32_t setting_count;
-    const char *device; /* "auto" (a GPU where there is one), "cpu", "cuda"; NULL: auto */
-    /* Trains the vertical head alone, over embeddings that stay as they are: those of a finished run,
-     * whose settings then hold where no others are given; or arrays as vlp_run_export writes them, rows
-     * by the names in entities.tsv and relations.tsv where these are beside them. NULL: all is trained.
-     */
+    const char *device; /* "auto" (a GPU where there is one), "cpu" or "cuda"; NULL: auto */
+    /* Trains the vertical aggregator alone, over embeddings that are not changed: those of a finished
+     * run, whose settings are then the defaults; or arrays as vlp_run_export writes them, with the names
+     * of their rows in entities.tsv and relations.tsv where these exist. NULL: everything is trained. */
     const char *base;
-    bool resume; /* go on where the folder's last save stands; a run never saved is started */
-    const vlp_observer *observer;
+    bool resume; /* continue from the folder's last save; a run that was never saved is started */
+    const vlp_observer *observer; /* NULL: none */
 } vlp_train_options;
+#define VLP_TRAIN_OPTIONS_VERSION 1
 #define VLP_TRAIN_OPTIONS_INIT                                                                          \
-    { 1, NULL, NULL, 0, NULL, NULL, false, NULL }
+    { VLP_TRAIN_OPTIONS_VERSION, NULL, NULL, 0, NULL, NULL, false, NULL }
 
 typedef struct vlp_train_report {
     int64_t steps;  /* done in all */
     double seconds; /* of this call */
     double steps_per_second;
     double loss_horizontal, loss_vertical; /* of the last step */
-    double valid_mrr;                      /* the best; NaN without valid */
+    double valid_mrr;                      /* the best validation MRR; NaN without a validation split */
 } vlp_train_report;
 
-/* When the observer asks to stop, the state is saved and VLP_ERROR_STOPPED returned. */
+/* Trains a model on the data set in folder `data` into the run folder `run`: config.ini,
+ * model.safetensors, state.safetensors, entities.tsv, relations.tsv, metrics.jsonl, train.log. `out`
+ * (NULL: not wanted) receives the report.
+ *
+ * VLP_ERROR_STOPPED: the observer asked to stop; the state was saved, `out` is filled, and `resume`
+ * continues. VLP_ERROR_EXISTS: the folder holds a run, and `resume` is false. VLP_ERROR_UNKNOWN: a
+ * setting that does not exist; VLP_ERROR_ARGUMENT: a value out of its range, or settings that contradict
+ * each other; VLP_ERROR_FORMAT: such a mistake in the recipe, a wrong line in the data set, or a damaged
+ * run. VLP_ERROR_DIVERGED: a loss or gradient is NaN or infinite. VLP_ERROR_DEVICE, VLP_ERROR_IO.
+ * VLP_ERROR_BUSY: another process trains this run. */
 VLP_API vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
                              const vlp_train_options *options);
 
-/* The settings there are, one after the other; NULL past the last. */
+/* A setting: its name, its section in config.ini, its default, what it may be, and a line of help. All
+ * are constants but `range`, which is borrowed from the thread until its next call. */
 typedef struct vlp_setting_info {
     const char *name, *section, *fallback, *range, *help;
 } vlp_setting_info;
+/* Writes setting number `index`, from 0, to *out. False, with *out untouched, past the last one and for
+ * NULL. Thread-safe. */
 VLP_API bool vlp_setting_describe(vlp_setting_info *out, int32_t index);
 
 /* ---- 8. Runs --------------------------------------------------------------------------------- */
 
+/* A trained run, opened for use. See Conventions for runs and threads. */
 typedef struct vlp_run vlp_run;
 typedef struct vlp_run_options {
     int32_t version;
     const char *data;   /* the data set, where it has moved since training; NULL: where it was */
     const char *device; /* as in vlp_train_options */
     int32_t threads;
-    const vlp_observer *observer;
+    const vlp_observer *observer; /* of opening; NULL: none */
 } vlp_run_options;
+#define VLP_RUN_OPTIONS_VERSION 1
 #define VLP_RUN_OPTIONS_INIT                                                                            \
-    { 1, NULL, NULL, 0, NULL }
+    { VLP_RUN_OPTIONS_VERSION, NULL, NULL, 0, NULL }
+/* Opens the run in `folder` and puts it into *out, to be freed with vlp_run_free. VLP_ERROR_IO: it is no
+ * run, has no model yet, or its data set is gone; VLP_ERROR_FORMAT: a file is damaged, or the data set
+ * is another one than it was trained on; VLP_ERROR_DEVICE; VLP_ERROR_STOPPED. */
 VLP_API vlp_status vlp_run_open(vlp_run **out, const char *folder, const vlp_run_options *options);
 VLP_API void vlp_run_free(vlp_run *run);
+/* The run's data set, borrowed; NULL for NULL. */
 VLP_API const vlp_dataset *vlp_run_dataset(const vlp_run *run);
 
-/* Ranks are realistic (ties share the mean of their places) unless said otherwise. */
+/* Ranks are realistic (the mean of optimistic and pessimistic) unless said otherwise. Without queries
+ * all but `queries` are NaN. */
 typedef struct vlp_metrics {
     int64_t queries;
-    double mrr, mr, amri;
-    double hits1, hits3, hits10; /* rank <= k */
+    double mrr, mr, amri;        /* mean reciprocal rank, mean rank, adjusted mean rank index */
+    double hits1, hits3, hits10; /* fraction of queries with rank <= k */
 } vlp_metrics;
 
-/* The metrics of the queries that share a value: a relation, a side, a mapping, a distance. */
+/* The metrics of the queries that share a value: a relation's id; a side (0: head entities were asked
+ * for, 1: tail entities); a mapping (0: 1-1, 1: 1-N, 2: N-1, 3: N-N); a distance between the query's
+ * entity and its answer (-1: no path). */
 typedef struct vlp_group {
     int32_t value;
     vlp_metrics metrics;
 } vlp_group;
 typedef struct vlp_groups {
-    vlp_group *items;
+    vlp_group *items; /* (count), ascending by value, -1 last */
     int64_t count;
 } vlp_groups;
 
+/* An estimate and its 95% interval. */
 typedef struct vlp_interval {
     double low, middle, high;
 } vlp_interval;
 
-/* Which ends of a triple are asked for. */
+/* Which entity of a triple is asked for. */
 typedef enum vlp_sides { VLP_BOTH_SIDES = 0, VLP_HEADS, VLP_TAILS } vlp_sides;
 
+/* Owns all that it points to, and may outlive its run. */
 typedef struct vlp_evaluation {
     vlp_split split;
     vlp_sides sides;
     int64_t queries;
-    double lambda;                /* f = f_c + lambda f_g */
-    bool horizontal_only;         /* f = f_g: valid liked it best, or the run has no head */
-    vlp_metrics both, head, tail; /* of f; head: the heads were asked for */
+    double lambda;        /* f = f_c + lambda f_g. Without meaning where horizontal_only is true:
+                             the program's JSON then has null */
+    bool horizontal_only; /* f = f_g: chosen on the validation split, or there is no aggregator */
+    vlp_metrics both, head, tail; /* of f; head: the queries that ask for head entities */
     vlp_metrics optimistic, pessimistic;
-    vlp_metrics horizontal, vertical; /* f_g alone, f_c alone (no queries without a head) */
+    vlp_metrics horizontal, vertical; /* f_g alone, f_c alone (no queries without an aggregator) */
     vlp_metrics frequency, vote;      /* trivial baselines: the relation's most frequent answers; the
                                          answers of the references */
     double macro_mrr;                 /* mean over relations */
-    vlp_interval interval;            /* of the MRR, 95% */
+    vlp_interval interval;            /* of the MRR */
     double auc_pr;                    /* area under precision and recall over all pairs of a query and a
                                          candidate, its answer the true one; NaN without `candidates` */
-    vlp_metrics control;              /* of the same head trained without references; no queries unless
-                                         asked for */
-    vlp_interval control_gain;        /* MRR less the control's, 95%, paired */
+    vlp_metrics control;              /* of the same aggregator trained without references; no queries
+                                         unless asked for */
+    vlp_interval control_gain;        /* MRR less the control's, paired */
     vlp_groups by_relation, by_side, by_mapping, by_distance;
     struct vlp_kept_ranks *ranks; /* of every query; see vlp_evaluation_rank, vlp_evaluation_compare */
 } vlp_evaluation;
@@ -427,14 +514,19 @@ typedef struct vlp_evaluation_options {
     unsigned filter; /* bits 1 << split of the answers that are filtered; 0: train and valid, and test
                         too when test is ranked */
     vlp_sides sides;
-    const int32_t *candidates; /* the entities that compete with an answer, NULL: all */
+    const int32_t
+        *candidates; /* (candidate_count) the entities that compete with an answer; NULL: all */
     int64_t candidate_count;
-    bool control; /* also train and rank the same head without references, over the same embeddings; it
-                     is kept in the run's folder as a run of its own, `control` */
-    const vlp_observer *observer;
+    bool control; /* also train and rank the same aggregator without references, over the same
+                     embeddings; it is kept in the run's folder as a run of its own, `control` */
+    const vlp_observer *observer; /* NULL: none */
 } vlp_evaluation_options;
+#define VLP_EVALUATION_OPTIONS_VERSION 1
 #define VLP_EVALUATION_OPTIONS_INIT                                                                     \
-    { 1, VLP_TEST, 0, VLP_BOTH_SIDES, NULL, 0, false, NULL }
+    { VLP_EVALUATION_OPTIONS_VERSION, VLP_TEST, 0, VLP_BOTH_SIDES, NULL, 0, false, NULL }
+/* Ranks the answers of a split and puts all figures into *out, to be freed with vlp_evaluation_free.
+ * VLP_ERROR_ARGUMENT: the split is empty, or a control makes no sense for this run; VLP_ERROR_DIVERGED:
+ * a score is NaN; VLP_ERROR_DEVICE; VLP_ERROR_STOPPED; with `control` those of vlp_train. */
 VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
                                     const vlp_evaluation_options *options);
 VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
@@ -442,68 +534,79 @@ VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
 /* What queries were ranked by. */
 typedef enum vlp_ranked_by { VLP_BY_F = 0, VLP_BY_F_G, VLP_BY_F_C } vlp_ranked_by;
 
-/* The realistic rank of one query's answer; NaN where there is no such query, or no head for f_c. With t
- * triples in the split, query i < t asks (h, r, ?) of triple i and query t + i asks (?, r, t). */
+/* The realistic rank of one query's answer. With t triples in the split, query i < t asks (h, r, ?) of
+ * triple i and query t + i asks (?, r, t). NaN where there is no such query, for f_c without an
+ * aggregator, and for arguments out of range. */
 VLP_API double vlp_evaluation_rank(const vlp_evaluation *evaluation, vlp_ranked_by by, int64_t query);
 
-/* The MRR of `second` less that of `first`, with its 95% interval, by a bootstrap over triples that are
- * the same for both. They have to be of the same data set (by its checksum), split, sides, filter and
- * candidates; what they were ranked by may differ, and they may be one evaluation. */
+/* Writes to *out the MRR of `second` less that of `first`, with its 95% interval, by a bootstrap over
+ * triples that are the same for both. They have to be of the same data set (by its checksum), split,
+ * sides, filter and candidates, else VLP_ERROR_ARGUMENT; what they were ranked by may differ, and they
+ * may be one evaluation. */
 VLP_API vlp_status vlp_evaluation_compare(vlp_interval *out, const vlp_evaluation *first,
                                           vlp_ranked_by first_by, const vlp_evaluation *second,
                                           vlp_ranked_by second_by);
 
-/* What was noted while a run was trained, at every evaluation on valid. */
+/* What was recorded while a run was trained, at every evaluation on the validation split. */
 typedef struct vlp_history_point {
     int64_t step;
     double loss_horizontal, loss_vertical; /* of that step */
-    double valid_mrr;                      /* NaN without valid */
+    double valid_mrr;                      /* NaN without a validation split */
 } vlp_history_point;
 typedef struct vlp_history {
-    vlp_history_point *items;
+    vlp_history_point *items; /* (count), by step */
     int64_t count;
 } vlp_history;
+/* Reads the run's metrics.jsonl into *out, to be freed with vlp_history_free; empty where there is none.
+ * VLP_ERROR_IO, VLP_ERROR_FORMAT. */
 VLP_API vlp_status vlp_run_history(vlp_history **out, const vlp_run *run);
 VLP_API void vlp_history_free(vlp_history *history);
 
-/* The value of setting `index` (as in vlp_setting_describe) that a run was trained with; false past the
- * last. */
+/* Writes to `text`, a buffer of 64 bytes, the value of setting number `index` (as in
+ * vlp_setting_describe) that a run was trained with. False, with `text` untouched, past the last one and
+ * for NULL. */
 VLP_API bool vlp_run_setting(char text[64], const vlp_run *run, int32_t index);
 
-/* The checksum of the names and triples a run was trained on, and the version that trained it. */
+/* The checksum of the names and triples a run was trained on, 32 hexadecimal digits, and the version of
+ * the library that trained it; borrowed. NULL for NULL. */
 VLP_API const char *vlp_run_checksum(const vlp_run *run);
 VLP_API const char *vlp_run_version(const vlp_run *run);
 
-/* Writes entities.npy, relations.npy and the aggregator's arrays into a new folder, and entities.tsv and
- * relations.tsv, which name their rows. */
+/* Writes entities.npy, relations.npy and the aggregator's arrays into the new folder `folder`, and
+ * entities.tsv and relations.tsv, which name their rows. VLP_ERROR_IO, VLP_ERROR_EXISTS,
+ * VLP_ERROR_DEVICE. */
 VLP_API vlp_status vlp_run_export(const vlp_run *run, const char *folder);
 
 /* ---- 9. Predicting --------------------------------------------------------------------------- */
 
 /* A run answers queries (vlp_run_predict), scores triples (vlp_run_score) and looks for missing ones
- * (vlp_run_mine). Below these stands what they lean on: explanations of given answers, calibration,
- * references from a graph that has grown since training, and files of queries.
+ * (vlp_run_mine). Below these is what they use: explanations of given answers, calibration, references
+ * from a graph that has grown since training, and files of queries.
  *
- * An answer's score is f = f_c + lambda f_g; lambda was chosen on valid. f_c is copied from references,
- * the known triples nearest to the query; f_g is what the embeddings memorize. */
+ * An answer's score is f = f_c + lambda f_g; lambda was chosen on the validation split. f_c is copied
+ * from references, the known triples nearest to the query; f_g is what the embeddings memorize.
+ *
+ * All functions that compute scores may return VLP_ERROR_DIVERGED (a score is NaN), VLP_ERROR_DEVICE and
+ * VLP_ERROR_STOPPED. What they return owns its memory and may outlive the run. */
 
-/* What a run is. */
+/* What a run is. Strings are borrowed from the run; `graph` until the next vlp_run_use_graph. */
 typedef struct vlp_run_info {
     const char *folder, *data; /* of the run, and of its data set when it was trained */
     const char *model;         /* "rotate" and so on */
     int32_t dim;
-    int64_t step;         /* of the weights in use */
-    double valid_mrr;     /* at that step; NaN without valid */
-    bool vertical;        /* it has a head */
-    bool copies;          /* scores depend on references: a head, and valid chose to listen to it */
-    bool horizontal_only; /* f = f_g: valid liked it best, or there is no head */
+    int64_t step;     /* of the weights in use */
+    double valid_mrr; /* at that step; NaN without a validation split */
+    bool vertical;    /* it has a vertical aggregator */
+    bool copies;      /* scores depend on references: there is an aggregator, and f has a part of f_c */
+    bool horizontal_only; /* f = f_g: chosen on the validation split, or there is no aggregator */
     double lambda;        /* else f = f_c + lambda f_g */
-    int32_t references;   /* at most so many a query */
-    const char *graph;    /* where references come from: the folder, NULL for the run's own train */
+    int32_t references;   /* maximum number per query */
+    const char *graph;    /* where references come from: the folder; NULL: the run's own train */
 } vlp_run_info;
+/* Writes to *out; all zeros for a run that is NULL. */
 VLP_API void vlp_run_describe(vlp_run_info *out, const vlp_run *run);
 
-/* A reference of a query: a known triple, as it stands in the graph, `distance` hops away. */
+/* A reference of a query: a known triple, as it is in the graph, `distance` hops away. */
 typedef struct vlp_answer_reference {
     vlp_triple triple;
     int32_t distance;
@@ -511,10 +614,10 @@ typedef struct vlp_answer_reference {
 
 typedef struct vlp_prediction {
     int32_t entity;
-    bool known;                  /* the answer stands in the data set, or in the reference graph */
+    bool known;                  /* the answer is in the data set, or in the reference graph */
     double score;                /* f */
     double horizontal;           /* f_g */
-    double vertical;             /* f_c; NaN without a head */
+    double vertical;             /* f_c; NaN without an aggregator */
     const double *contributions; /* (reference_count) of each reference to this score: f with all of
                                     them less f without this one; NULL unless asked for */
 } vlp_prediction;
@@ -536,109 +639,119 @@ typedef struct vlp_predict_options {
     bool explain;    /* contributions; and references also where the score does not depend on them */
     unsigned filter; /* bits 1 << split: what counts as known; 0: all splits. The training triples of a
                         reference graph count in any case */
-    const vlp_observer *observer;
+    const vlp_observer *observer; /* NULL: none */
 } vlp_predict_options;
+#define VLP_PREDICT_OPTIONS_VERSION 1
 #define VLP_PREDICT_OPTIONS_INIT                                                                        \
-    { 1, 10, false, false, 0, NULL }
+    { VLP_PREDICT_OPTIONS_VERSION, 10, false, false, 0, NULL }
 
-/* The answers of many queries at once; a relation r + relation_count asks for heads. `left_out` of a
- * query (-1: none) is the index of a triple that is taken out of the graph for this query, among
- * vlp_run_graph_triples. Memory is that of the answers: ask in batches of some hundreds where there are
- * many queries; a batch costs one product over all entities for each of f_c and f_g. */
+/* The answers of many queries. */
 typedef struct vlp_predictions vlp_predictions;
+/* Answers queries[0 .. count - 1]; *out is to be freed with vlp_predictions_free. A relation
+ * r + relation_count asks for head entities. `left_out` of a query (-1: none) is the index of a triple
+ * that is taken out of the graph for this query, among vlp_run_graph_triples. Memory is that of the
+ * answers: ask in batches of some hundreds where there are many queries; a batch costs one matrix
+ * product over all entities for each of f_c and f_g. */
 VLP_API vlp_status vlp_run_predict(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
                                    int64_t count, const vlp_predict_options *options);
+/* The answers of query number `query`, borrowed; NULL for a number out of range. */
 VLP_API const vlp_answers *vlp_predictions_get(const vlp_predictions *predictions, int64_t query);
 VLP_API void vlp_predictions_free(vlp_predictions *predictions);
 
 /* The same for given answers: query i has the one prediction answers[i], with references and
- * contributions. `count` and `known` of the options play no part. */
+ * contributions. queries, answers: (count). `count`, `known` and `explain` of the options are ignored.
+ */
 VLP_API vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
                                    const int32_t *answers, int64_t count,
                                    const vlp_predict_options *options);
 
 /* ---- Scores of triples ---- */
 
-/* A triple is asked both ways, (h, r, ?) for t and (?, r, t) for h; its scores are the means of the two.
- * A triple that stands in the reference graph has its own edge taken out, in both directions, as a
- * training query has: else it would be copied from itself. */
+/* A triple is asked in both directions, (h, r, ?) for t and (?, r, t) for h; its scores are the means of
+ * the two. A triple that is in the reference graph has its own edge taken out, in both directions, as a
+ * training query has: otherwise it would be copied from itself. */
 typedef struct vlp_score {
-    double score, horizontal, vertical; /* f, f_g, f_c; f_c is NaN without a head */
+    double score, horizontal, vertical; /* f, f_g, f_c; f_c is NaN without an aggregator */
     double tail, head;                  /* f of t as the answer of (h, r, ?), of h for (?, r, t) */
-    double probability;                 /* see vlp_run_calibrate; NaN without valid */
+    double probability;                 /* see vlp_run_calibrate; NaN without a validation split */
     bool known;                         /* in the data set, or in the reference graph */
 } vlp_score;
 
 typedef struct vlp_score_options {
     int32_t version;
     bool uncalibrated; /* no probabilities */
-    double prior;      /* the share of true triples among those asked about, above 0 and below 1 */
-    const vlp_observer *observer;
+    double prior;      /* the fraction of true triples among those scored, above 0 and below 1 */
+    const vlp_observer *observer; /* NULL: none */
 } vlp_score_options;
+#define VLP_SCORE_OPTIONS_VERSION 1
 #define VLP_SCORE_OPTIONS_INIT                                                                          \
-    { 1, false, 0.5, NULL }
-/* out: (count). */
+    { VLP_SCORE_OPTIONS_VERSION, false, 0.5, NULL }
+/* Writes the scores of triples[i] to out[i]. out, triples: (count), which may be NULL where count is 0.
+ * On failure out may be filled in part. */
 VLP_API vlp_status vlp_run_score(vlp_score *out, vlp_run *run, const vlp_triple *triples, int64_t count,
                                  const vlp_score_options *options);
 
 /* ---- Calibration ---- */
 
-/* How probabilities come about: the triples of valid against triples made from them by exchanging the
- * head or the tail, half of the time for any entity, half of the time for one that train has in that
- * place of the relation; what is known (train, valid) is no exchange. P = 1 / (1 + exp(-(intercept +
- * slope * score))) is fitted by logistic regression with both kinds weighing the same, so that a prior
- * of 1/2 is built in; another prior moves the intercept by its log odds. References are those of the
- * run's own train. The curve, the Brier score and the log loss are of triples that the fit had not
- * seen: each half of valid is judged by the fit on the other half. */
+/* How probabilities are made: the triples of the validation split against corruptions of them, which
+ * have another head or tail entity, half of the time any entity, half of the time one that train has in
+ * that place of the relation; no corruption is a known triple (train, valid). P = 1 / (1 +
+ * exp(-(intercept + slope * score))) is fitted by logistic regression with both kinds weighted equally,
+ * so that a prior of 1/2 is built in; another prior shifts the intercept by its log odds. References are
+ * those of the run's own train. The curve, the Brier score and the log loss are of triples that the fit
+ * had not seen: each half of the validation split is judged by the fit on the other half. */
 enum { VLP_CALIBRATION_BINS = 10 };
 typedef struct vlp_calibration_bin {
-    double weight;    /* share of all triples, true ones and others weighing the same */
+    double weight;    /* fraction of all triples, true ones and corruptions weighted equally */
     double predicted; /* mean probability; NaN where the bin is empty */
-    double observed;  /* share of true ones */
+    double observed;  /* fraction of true ones */
     int64_t triples;
 } vlp_calibration_bin;
 typedef struct vlp_calibration {
     int64_t positives, negatives;
     double intercept, slope;
-    double brier, log_loss;                         /* of saying 1/2 always: 0.25, log 2 */
+    double brier, log_loss;                         /* of a constant 1/2: 0.25, log 2 */
     vlp_calibration_bin bins[VLP_CALIBRATION_BINS]; /* of probabilities, equally wide */
 } vlp_calibration;
 
 typedef struct vlp_calibration_options {
     int32_t version;
-    int32_t exchanges; /* for each triple and side, 1 to 100 */
+    int32_t exchanges; /* corruptions of each triple and side, 1 to 100 */
     bool fresh;        /* do not use what an earlier call left in the run's folder */
     uint64_t seed;
-    const vlp_observer *observer;
+    const vlp_observer *observer; /* NULL: none */
 } vlp_calibration_options;
+#define VLP_CALIBRATION_OPTIONS_VERSION 1
 #define VLP_CALIBRATION_OPTIONS_INIT                                                                    \
-    { 1, 4, false, 0, NULL }
-/* VLP_ERROR_ARGUMENT without valid. The result is kept in the run's folder (calibration.safetensors) and
- * used again as long as the weights are the same; a folder that cannot be written is no error. */
+    { VLP_CALIBRATION_OPTIONS_VERSION, 4, false, 0, NULL }
+/* Fits probabilities and writes the fit to *out. VLP_ERROR_ARGUMENT without a validation split. The
+ * result is kept in the run's folder (calibration.safetensors) and used again as long as the weights are
+ * the same; a folder that cannot be written is no error. */
 VLP_API vlp_status vlp_run_calibrate(vlp_calibration *out, vlp_run *run,
                                      const vlp_calibration_options *options);
 
 /* ---- Missing triples ---- */
 
-/* The likeliest triples that are not known. Not all |E|^2 |R| are scored: a relation is asked about the
- * entities that stand in its place in the graph, both ways; the best `per_query` unknown answers of each
- * query, among all entities, are candidates; and these are scored as vlp_run_score does. What no
- * query ranks so high, and entities never seen in that place, are left out; so are (e, r, e), unless
- * the graph has such triples of r. */
+/* The likeliest triples that are not known. Not all |E|^2 |R| are scored: a relation is asked, in both
+ * directions, about the entities that occur in its place in the graph; the best `per_query` unknown
+ * answers of each query, among all entities, are candidates; and these are scored as vlp_run_score does.
+ * Triples that no query ranks so high, and entities never seen in that place, are left out; so are (e,
+ * r, e), unless the graph has such triples of r. */
 typedef struct vlp_mine_options {
     int32_t version;
-    int32_t count;     /* triples wanted */
-    int32_t per_query; /* candidates a query, 1 to 1000 */
+    int32_t count;     /* triples wanted, 1 or more */
+    int32_t per_query; /* candidates per query, 1 to 1000 */
     int32_t relation;  /* only this one; -1: all */
-    double prior;      /* as for scores; probabilities only, the order stays */
-    const char *state; /* a file that holds how far it is, written now and then and at the end: remove it
-                          when the result is safe, resuming gives it again until then. NULL: none. One
-                          that is there already is refused without `resume` */
-    bool resume;       /* go on from `state`, where it is there */
-    const vlp_observer *observer;
+    double prior;      /* as for scores; it changes probabilities, not the order */
+    const char *state; /* a file for the progress made, written now and then and at the end: remove it
+                          when the result is safe, until then resuming gives it again. NULL: none. An
+                          existing one gives VLP_ERROR_EXISTS without `resume` */
+    bool resume;       /* continue from `state`, where it exists */
+    const vlp_observer *observer; /* NULL: none */
 } vlp_mine_options;
+#define VLP_MINE_OPTIONS_VERSION 1
 #define VLP_MINE_OPTIONS_INIT                                                                           \
-    { 1, 100, 10, -1, 0.5, NULL, false, NULL }
+    { VLP_MINE_OPTIONS_VERSION, 100, 10, -1, 0.5, NULL, false, NULL }
 
 typedef struct vlp_mined {
     vlp_triple triple;
@@ -646,14 +759,16 @@ typedef struct vlp_mined {
     double tail, head;
 } vlp_mined;
 typedef struct vlp_mining {
-    vlp_mined *items; /* best first; equal scores by relation, head, tail */
+    vlp_mined *items; /* (count), best first; equal scores by relation, head, tail */
     int64_t count;
-    int64_t queries;          /* asked, both ways */
+    int64_t queries;          /* asked, in both directions */
     int64_t possible_queries; /* of these relations and all entities */
-    int64_t candidates;       /* scored; a triple that both ways propose counts twice */
+    int64_t candidates;       /* scored; a triple that both directions propose counts twice */
     int64_t possible_triples; /* of these relations, |E|^2 each, the known ones among them */
 } vlp_mining;
-/* When the observer asks to stop, the state is saved and VLP_ERROR_STOPPED returned. */
+/* Puts the best missing triples into *out, to be freed with vlp_mining_free. VLP_ERROR_STOPPED: the
+ * observer asked to stop, and the state was saved. VLP_ERROR_ARGUMENT also for a state of another run,
+ * graph or choice of options; VLP_ERROR_FORMAT for a damaged one; VLP_ERROR_IO. */
 VLP_API vlp_status vlp_run_mine(vlp_mining **out, vlp_run *run, const vlp_mine_options *options);
 VLP_API void vlp_mining_free(vlp_mining *mining);
 
@@ -666,30 +781,39 @@ typedef struct vlp_graph_report {
     int64_t unknown_entities, unknown_relations; /* names in train that the run does not know */
 } vlp_graph_report;
 
-/* From now on predictions, scores and mining take their references from the train of another folder: a
- * graph that has grown since training. Names tell which entities and relations are meant; nothing is
- * trained. All its triples count as known. NULL puts the run's own train back. Evaluation and
- * calibration stay with the run's own. `out` may be NULL. */
+/* From now on predictions, scores and mining take their references from the train of the data set in
+ * `folder`: a graph that has grown since training. Entities and relations are matched by name; nothing
+ * is trained. All its triples count as known. `folder` NULL restores the run's own train. Evaluation and
+ * calibration always use the run's own. `out` (NULL: not wanted) receives the counts; `observer` may be
+ * NULL. On failure the graph stays as it was: VLP_ERROR_IO, VLP_ERROR_FORMAT (also where no triple is
+ * known), VLP_ERROR_STOPPED. */
 VLP_API vlp_status vlp_run_use_graph(vlp_graph_report *out, vlp_run *run, const char *folder,
                                      const vlp_observer *observer);
-/* The triples that references come from, in the run's numbers. */
+/* The triples that references come from, in the run's ids; their number goes into *count (NULL: not
+ * wanted). Borrowed until the next vlp_run_use_graph. NULL and 0 for NULL. */
 VLP_API const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *count);
 
 /* ---- Files of queries and of triples ---- */
 
-/* Reads "head<TAB>relation<TAB>tail" line by line (plain or .gz; "-": standard input) in bounded memory.
- * Names are those of the data set; an entity may also be given by a label that it alone has. A query
- * has "?" for head or tail, which reads as -1. */
+/* Reads "head<TAB>relation<TAB>tail" line by line in bounded memory. Names are those of the data set; an
+ * entity may also be given by a label that it alone has. A reader serves one thread at a time. */
 typedef struct vlp_triple_reader vlp_triple_reader;
+/* Opens the file `path`, plain or .gz ("-": standard input). `dataset` is borrowed until the reader is
+ * freed with vlp_triple_reader_free. With `queries` every line is a query, with "?" for its head or its
+ * tail, which reads as -1. VLP_ERROR_IO. */
 VLP_API vlp_status vlp_triple_reader_open(vlp_triple_reader **out, const vlp_dataset *dataset,
                                           const char *path, bool queries);
-/* The next triple, *more false at the end. A bad line is an error that names file, line and cause
- * (unknown names with the nearest known ones); the call after it goes on with the next line. */
+/* Writes the next triple to *out and true to *more; at the end false to *more, and *out is untouched. A
+ * bad line is VLP_ERROR_FORMAT, an unknown name VLP_ERROR_UNKNOWN, with file, line and cause in the
+ * message; the call after it continues with the next line. VLP_ERROR_IO. */
 VLP_API vlp_status vlp_triple_reader_next(vlp_triple *out, bool *more, vlp_triple_reader *reader);
-VLP_API int64_t vlp_triple_reader_line(const vlp_triple_reader *reader); /* of the last, from 1 */
+/* The number of the last line read, from 1; 0 before the first, and for NULL. */
+VLP_API int64_t vlp_triple_reader_line(const vlp_triple_reader *reader);
 VLP_API void vlp_triple_reader_free(vlp_triple_reader *reader);
 
-/* The query that a triple with one -1 asks; left_out is -1. */
+/* The query that a triple asks whose head or whose tail is -1; left_out is -1. Where the dataset is
+ * NULL, an id is out of range, or not exactly one of head and tail is -1, all members are -1, which
+ * every function that takes queries refuses. */
 VLP_API vlp_query vlp_query_of(const vlp_dataset *dataset, vlp_triple query);
 
 #ifdef __cplusplus

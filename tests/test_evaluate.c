@@ -368,7 +368,7 @@ static void test_nan(void **state) {
         w.tables[id][row * w.model->tables[id].width + 1] = NAN;
         world_upload(&w);
         vlp_ranking *ranking = (vlp_ranking *)&w;
-        assert_int_equal(vlp_ranking_compute(&ranking, w.model, dataset, &options), VLP_ERROR_FORMAT);
+        assert_int_equal(vlp_ranking_compute(&ranking, w.model, dataset, &options), VLP_ERROR_DIVERGED);
         assert_null(ranking);
         assert_non_null(strstr(vlp_error_message(), "not a number"));
         assert_non_null(strstr(vlp_error_message(), "test"));
@@ -392,7 +392,7 @@ static void test_nan_in_a_later_batch(void **state) {
         w.tables[VLP_TABLE_RELATIONS][r * width] = NAN;
     world_upload(&w);
     vlp_ranking *ranking = NULL;
-    assert_int_equal(vlp_ranking_compute(&ranking, w.model, dataset, &options), VLP_ERROR_FORMAT);
+    assert_int_equal(vlp_ranking_compute(&ranking, w.model, dataset, &options), VLP_ERROR_DIVERGED);
     assert_non_null(strstr(vlp_error_message(), "(query 512 of test)"));
     world_free(&w);
     vlp_dataset_free(dataset);

@@ -625,7 +625,7 @@ static void test_refuses_a_full_folder(void **state) {
     vlp_family_options options = {1, 2, 3, 0.1, 0};
     vlp_import_report report;
     assert_int_equal(vlp_family_generate(&report, f->folder, &options), VLP_OK);
-    assert_int_equal(vlp_family_generate(&report, f->folder, &options), VLP_ERROR_IO);
+    assert_int_equal(vlp_family_generate(&report, f->folder, &options), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), f->folder));
 }
 

@@ -1,6 +1,6 @@
 /* The library as others meet it: installed, with the names it promises and no others, and in a process
- * that forks before it works. Looks for libvlp.so beside the test programs; builds that have none (the
- * sanitizers') pass these over. */
+ * that forks before it works; and its header and messages. Looks for libvlp.so beside the test programs;
+ * builds that have none (the sanitizers') skip what needs it. */
 #include "support.h"
 
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ static const char *build_folder(void) {
 
 /* Runs a shell command with $BUILD and $FOLDER set; its output is shown when it fails. */
 static void shell(const char *folder, const char *command) {
-    setenv("BUILD", build_folder(), 1);
+    setenv("BUILD", build_folder() ? build_folder() : "", 1);
     setenv("FOLDER", folder, 1);
     /* What a make above this one said is not for those below. */
     unsetenv("MAKEFLAGS");
@@ -51,6 +51,47 @@ static void only_its_own_names(void **state) {
                   "test \"$(wc -l <\"$FOLDER/promised\")\" -gt 40 && "
                   "! sort -u \"$FOLDER/names\" | comm -13 - \"$FOLDER/promised\" | grep .");
     shell(folder, "objdump -p \"$BUILD/libvlp.so\" | grep -q 'SONAME *libvlp.so.[0-9]*$'");
+    support_remove(folder);
+}
+
+/* The header by itself, and its initializers, in the oldest languages that it promises. */
+static void header_stands_alone(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    support_write_text(folder, "use.c",
+                       "#include \"vlp.h\"\n"
+                       "vlp_dataset_options dataset = VLP_DATASET_OPTIONS_INIT;\n"
+                       "vlp_split_options split = VLP_SPLIT_OPTIONS_INIT;\n"
+                       "vlp_table_options table = VLP_TABLE_OPTIONS_INIT;\n"
+                       "vlp_family_options family = VLP_FAMILY_OPTIONS_INIT;\n"
+                       "vlp_reference_options reference = VLP_REFERENCE_OPTIONS_INIT;\n"
+                       "vlp_audit_options audit = VLP_AUDIT_OPTIONS_INIT;\n"
+                       "vlp_train_options train = VLP_TRAIN_OPTIONS_INIT;\n"
+                       "vlp_run_options run = VLP_RUN_OPTIONS_INIT;\n"
+                       "vlp_evaluation_options evaluation = VLP_EVALUATION_OPTIONS_INIT;\n"
+                       "vlp_predict_options predict = VLP_PREDICT_OPTIONS_INIT;\n"
+                       "vlp_score_options score = VLP_SCORE_OPTIONS_INIT;\n"
+                       "vlp_calibration_options calibration = VLP_CALIBRATION_OPTIONS_INIT;\n"
+                       "vlp_mine_options mine = VLP_MINE_OPTIONS_INIT;\n");
+    shell(folder, "test $(grep -c INIT \"$FOLDER/use.c\") = $(grep -c 'define.*_INIT' include/vlp.h)");
+    shell(folder, "cc -std=c11 -pedantic-errors -Wall -Wextra -Wconversion -Wstrict-prototypes -Werror "
+                  "-fsyntax-only -Iinclude \"$FOLDER/use.c\"");
+    shell(folder, "command -v c++ || exit 0\n"
+                  "c++ -x c++ -std=c++11 -pedantic-errors -Wall -Wextra -Wconversion -Werror "
+                  "-fsyntax-only -Iinclude \"$FOLDER/use.c\"");
+    support_remove(folder);
+}
+
+/* The library's texts name its own things: options and commands of the program are for the program to
+ * add.
+ */
+static void messages_name_no_options(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    shell(
+        folder,
+        "! grep -rnE '\"([^\"\\\\]|\\\\.)*(--[a-z]|vlp (data|refs|train|eval|predict|score|mine|export|"
+        "report)\\b)' src");
     support_remove(folder);
 }
 
@@ -135,7 +176,9 @@ static void forks_before_work(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(only_its_own_names), cmocka_unit_test(installed),
-                                       cmocka_unit_test(forks_before_work)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(only_its_own_names),
+                                       cmocka_unit_test(header_stands_alone),
+                                       cmocka_unit_test(messages_name_no_options),
+                                       cmocka_unit_test(installed), cmocka_unit_test(forks_before_work)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

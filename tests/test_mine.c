@@ -166,7 +166,7 @@ static void interrupt(const tiny_run *tiny, int32_t per_query) {
             vlp_mine_options wrong = options;
             wrong.observer = NULL;
             wrong.resume = false;
-            assert_int_equal(vlp_run_mine(&other, tiny->run, &wrong), VLP_ERROR_ARGUMENT);
+            assert_int_equal(vlp_run_mine(&other, tiny->run, &wrong), VLP_ERROR_EXISTS);
             wrong.resume = true;
             wrong.count = 41;
             assert_int_equal(vlp_run_mine(&other, tiny->run, &wrong), VLP_ERROR_ARGUMENT);

@@ -470,7 +470,7 @@ static void test_refuses_a_full_folder(void **state) {
     const fixture *f = *state;
     vlp_import_report report;
     assert_int_equal(import_small(f, &report, false), VLP_OK);
-    assert_int_equal(import_small(f, &report, true), VLP_ERROR_IO);
+    assert_int_equal(import_small(f, &report, true), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), f->folder));
     char *train = read_file(f->folder, "train.txt");
     assert_null(strstr(train, "hyponym"));

@@ -74,6 +74,7 @@ static const vlp_allocator system_allocator = {system_reallocate, system_release
 static vlp_allocator allocator = {system_reallocate, system_release, NULL};
 
 void vlp_allocator_set(const vlp_allocator *replacement) {
+    if (replacement && (!replacement->reallocate || !replacement->release)) return;
     allocator = replacement ? *replacement : system_allocator;
 }
 

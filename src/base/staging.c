@@ -21,7 +21,7 @@ static vlp_status check_empty(const char *path) {
     for (const struct dirent *entry; (entry = readdir(folder));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             status =
-                vlp_fail(VLP_ERROR_IO,
+                vlp_fail(VLP_ERROR_EXISTS,
                          "cannot write %s: the folder is not empty; name a new one or empty it", path);
             break;
         }
@@ -48,7 +48,7 @@ static vlp_status check_target(const char *path) {
         return vlp_fail(VLP_ERROR_IO, "cannot write %s: it is a symbolic link; name the folder itself",
                         path);
     } else if (!S_ISDIR(info.st_mode)) {
-        return vlp_fail(VLP_ERROR_IO, "cannot write %s: it is a file", path);
+        return vlp_fail(VLP_ERROR_EXISTS, "cannot write %s: it is a file", path);
     } else {
         VLP_TRY(check_empty(path));
     }

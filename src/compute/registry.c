@@ -109,7 +109,7 @@ static void load(void) {
         snprintf(message, sizeof message,
                  "there is no CUDA backend: %s (%s); build vlp where nvcc is, or name the library in %s",
                  library, reason ? reason : "not found beside the program", variable);
-        set_message(VLP_ERROR_IO, message);
+        set_message(VLP_ERROR_DEVICE, message);
         return;
     }
     vlp_backend_load_function start = NULL;
@@ -119,7 +119,7 @@ static void load(void) {
     if (!backend || !vlp_backend_is_complete(backend)) {
         snprintf(message, sizeof message, "%s is of another version of vlp; build both together",
                  library);
-        set_message(VLP_ERROR_FORMAT, message);
+        set_message(VLP_ERROR_DEVICE, message);
         return;
     }
     loaded.status = backend->probe();
@@ -153,7 +153,7 @@ vlp_status vlp_fail_device_memory(const vlp_backend *backend, vlp_compute *compu
     double gibibyte = 1 << 30;
     return vlp_fail(VLP_ERROR_MEMORY,
                     "the GPU's memory does not suffice for %s: it takes %.2f GiB, and %.2f of %.2f GiB "
-                    "are free; %s, or use --device cpu",
+                    "are free; %s, or use the device cpu",
                     what, (double)needed / gibibyte, (double)unused / gibibyte, (double)total / gibibyte,
                     advice);
 }

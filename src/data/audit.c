@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "graph/dataset.h"
 
 /* ---- Overlaps ------------------------------------------------------------------------------------ */
@@ -258,9 +259,13 @@ out:
 }
 
 vlp_status vlp_audit_run(vlp_audit **out, const vlp_dataset *dataset, const vlp_audit_options *given) {
+    VLP_REQUIRE(out);
     *out = NULL;
+    VLP_REQUIRE(dataset);
     vlp_audit_options options = VLP_AUDIT_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_audit_options, &options, given));
+    if (!(options.threshold >= 0 && options.threshold <= 1))
+        return vlp_fail(VLP_ERROR_ARGUMENT, "a threshold of %g; it is 0 to 1", options.threshold);
     vlp_status status = VLP_OK;
     vlp_audit *audit = vlp_alloc_zero(1, sizeof *audit);
     if (!audit) return vlp_fail_memory("an audit");

@@ -40,6 +40,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/options.h"
 #include "data/family.h"
 #include "data/output.h"
 
@@ -536,9 +537,11 @@ static vlp_status check_options(const vlp_family_options *options) {
 }
 
 vlp_status vlp_family_generate(vlp_import_report *out, const char *folder,
-                               const vlp_family_options *options) {
-    static const vlp_family_options defaults = VLP_FAMILY_OPTIONS_INIT;
-    world w = {.options = options ? options : &defaults};
+                               const vlp_family_options *given) {
+    VLP_REQUIRE(folder);
+    vlp_family_options options = VLP_FAMILY_OPTIONS_INIT;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_family_options, &options, given));
+    world w = {.options = &options};
     vlp_status status = VLP_OK;
     vlp_staging *staging = NULL;
     vlp_import_report report = {0};

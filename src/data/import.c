@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "data/output.h"
 
 /* What has been read and is about to become a data set. */
@@ -50,8 +51,11 @@ out:
 
 vlp_status vlp_split_file(vlp_import_report *out, const char *file, const char *folder,
                           const vlp_split_options *given) {
+    VLP_REQUIRE(file);
+    VLP_REQUIRE(folder);
     vlp_split_options options = VLP_SPLIT_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_split_options, &options, given));
+    VLP_TRY(vlp_check_threads(options.threads));
     vlp_import_report report = {0};
     pending work = {0};
     vlp_status status = VLP_OK;
@@ -83,10 +87,13 @@ static vlp_status check_table(const vlp_table_options *table) {
 
 vlp_status vlp_import_table(vlp_import_report *out, const char *file, const char *folder,
                             const vlp_table_options *given_table, const vlp_split_options *given) {
+    VLP_REQUIRE(file);
+    VLP_REQUIRE(folder);
     vlp_split_options options = VLP_SPLIT_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_split_options, &options, given));
+    VLP_TRY(vlp_check_threads(options.threads));
     vlp_table_options table = VLP_TABLE_OPTIONS_INIT;
-    if (given_table) table = *given_table;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_table_options, &table, given_table));
     VLP_TRY(check_table(&table));
     vlp_import_report report = {0};
     vlp_source *source = NULL;
@@ -195,8 +202,11 @@ static vlp_status choose_labels(pending *work, const pending *read, const char *
 vlp_status vlp_import_ntriples(vlp_import_report *out, const char *file, const char *folder,
                                bool keep_literals, const char *language,
                                const vlp_split_options *given) {
+    VLP_REQUIRE(file);
+    VLP_REQUIRE(folder);
     vlp_split_options options = VLP_SPLIT_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_split_options, &options, given));
+    VLP_TRY(vlp_check_threads(options.threads));
     vlp_import_report report = {0};
     vlp_source *source = NULL;
     pending read = {0}, work = {0};

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/options.h"
 #include "data/output.h"
 #include "data/wordnet.h"
 
@@ -267,8 +268,11 @@ static void report_progress(const vlp_observer *observer, const vlp_wordnet *wor
 
 vlp_status vlp_import_wordnet(vlp_import_report *out, const char *source, const char *folder,
                               bool keep_inverses, const vlp_split_options *options) {
+    VLP_REQUIRE(source);
+    VLP_REQUIRE(folder);
     vlp_split_options split = VLP_SPLIT_OPTIONS_INIT;
-    if (options) split = *options;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_split_options, &split, options));
+    VLP_TRY(vlp_check_threads(split.threads));
     vlp_status status = VLP_OK;
     vlp_staging *staging = NULL;
     wordnet_folder database = {0};

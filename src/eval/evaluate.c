@@ -179,7 +179,7 @@ static vlp_status await_batch(ranker *work, const batch *now) {
     VLP_TRY(model->backend->memory->download(model->compute, work->results, work->d_results,
                                              (size_t)(2 * work->cells + 1) * sizeof *work->results));
     if (work->results[2 * work->cells])
-        return vlp_fail(VLP_ERROR_FORMAT,
+        return vlp_fail(VLP_ERROR_DIVERGED,
                         "a score is not a number (query %lld of %s); the run is damaged or training "
                         "diverged",
                         (long long)now->start, vlp_split_names[work->options->split]);

@@ -81,7 +81,7 @@ int32_t vlp_predictor_batch(const vlp_predictor *predictor) {
 /* ---- The best answers ---------------------------------------------------------------------------- */
 
 static vlp_status fail_not_a_number(void) {
-    return vlp_fail(VLP_ERROR_FORMAT,
+    return vlp_fail(VLP_ERROR_DIVERGED,
                     "a score is not a number; the run is damaged or training diverged");
 }
 

@@ -8,6 +8,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/options.h"
 #include "base/text.h"
 #include "graph/reference.h"
 
@@ -113,9 +114,12 @@ static vlp_status fill(vlp_dataset *dataset, const char *folder, const vlp_datas
 }
 
 vlp_status vlp_dataset_open(vlp_dataset **out, const char *folder, const vlp_dataset_options *given) {
+    VLP_REQUIRE(out);
     *out = NULL;
+    VLP_REQUIRE(folder);
     vlp_dataset_options options = VLP_DATASET_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_dataset_options, &options, given));
+    VLP_TRY(vlp_check_threads(options.threads));
     vlp_dataset *dataset = vlp_alloc_zero(1, sizeof *dataset);
     if (!dataset) return vlp_fail_memory("a data set");
     vlp_status status = fill(dataset, folder, &options);
@@ -141,27 +145,34 @@ void vlp_dataset_free(vlp_dataset *dataset) {
 /* ---- Names --------------------------------------------------------------------------------------- */
 
 int32_t vlp_dataset_entity_count(const vlp_dataset *dataset) {
-    return vlp_dictionary_size(dataset->entities);
+    return dataset ? vlp_dictionary_size(dataset->entities) : 0;
 }
 
 int32_t vlp_dataset_relation_count(const vlp_dataset *dataset) {
-    return vlp_dictionary_size(dataset->relations);
+    return dataset ? vlp_dictionary_size(dataset->relations) : 0;
+}
+
+static bool is_entity(const vlp_dataset *dataset, int32_t entity) {
+    return entity >= 0 && entity < vlp_dataset_entity_count(dataset);
 }
 
 const char *vlp_dataset_entity_name(const vlp_dataset *dataset, int32_t entity) {
-    return vlp_dictionary_name(dataset->entities, entity);
+    return is_entity(dataset, entity) ? vlp_dictionary_name(dataset->entities, entity) : NULL;
 }
 
 const char *vlp_dataset_relation_name(const vlp_dataset *dataset, int32_t relation) {
+    if (relation < 0 || relation >= vlp_dataset_relation_count(dataset)) return NULL;
     return vlp_dictionary_name(dataset->relations, relation);
 }
 
 const char *vlp_dataset_entity_label(const vlp_dataset *dataset, int32_t entity) {
-    return dataset->labels ? vlp_labels_label(dataset->labels, entity) : NULL;
+    if (!is_entity(dataset, entity) || !dataset->labels) return NULL;
+    return vlp_labels_label(dataset->labels, entity);
 }
 
 const char *vlp_dataset_entity_description(const vlp_dataset *dataset, int32_t entity) {
-    return dataset->labels ? vlp_labels_description(dataset->labels, entity) : NULL;
+    if (!is_entity(dataset, entity) || !dataset->labels) return NULL;
+    return vlp_labels_description(dataset->labels, entity);
 }
 
 enum { SUGGESTIONS = 3 };
@@ -200,6 +211,9 @@ static void suggestions_start(suggestion best[SUGGESTIONS], const char *asked) {
 }
 
 vlp_status vlp_dataset_find_entity(int32_t *out, const vlp_dataset *dataset, const char *name) {
+    VLP_REQUIRE(out);
+    VLP_REQUIRE(dataset);
+    VLP_REQUIRE(name);
     *out = vlp_dictionary_find(dataset->entities, name, strlen(name));
     if (*out >= 0) return VLP_OK;
     int32_t found = -1, entities = vlp_dataset_entity_count(dataset);
@@ -226,6 +240,9 @@ vlp_status vlp_dataset_find_entity(int32_t *out, const vlp_dataset *dataset, con
 }
 
 vlp_status vlp_dataset_find_relation(int32_t *out, const vlp_dataset *dataset, const char *name) {
+    VLP_REQUIRE(out);
+    VLP_REQUIRE(dataset);
+    VLP_REQUIRE(name);
     *out = vlp_dictionary_find(dataset->relations, name, strlen(name));
     if (*out >= 0) return VLP_OK;
     suggestion best[SUGGESTIONS];
@@ -238,11 +255,16 @@ vlp_status vlp_dataset_find_relation(int32_t *out, const vlp_dataset *dataset, c
 /* ---- Triples, filter, distances, references ------------------------------------------------------ */
 
 const vlp_triple *vlp_dataset_triples(const vlp_dataset *dataset, vlp_split split, int64_t *count) {
-    *count = dataset->splits[split].count;
-    return dataset->splits[split].items;
+    bool valid = dataset && (int)split >= 0 && split < VLP_SPLITS;
+    if (count) *count = valid ? dataset->splits[split].count : 0;
+    return valid ? dataset->splits[split].items : NULL;
 }
 
 vlp_status vlp_filter_new(vlp_filter **out, const vlp_dataset *dataset, unsigned splits) {
+    VLP_REQUIRE(out);
+    *out = NULL;
+    VLP_REQUIRE(dataset);
+    VLP_TRY(vlp_check_splits(splits));
     const vlp_triple *lists[VLP_SPLITS];
     int64_t counts[VLP_SPLITS];
     int used = 0;
@@ -256,7 +278,11 @@ vlp_status vlp_filter_new(vlp_filter **out, const vlp_dataset *dataset, unsigned
 }
 
 vlp_status vlp_distance_from(int32_t *out, const vlp_dataset *dataset, int32_t source, int32_t limit) {
-    if (source < 0 || source >= vlp_dataset_entity_count(dataset))
+    VLP_REQUIRE(out);
+    VLP_REQUIRE(dataset);
+    if (limit < 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "a limit of %d hops; it is 0 (none) or more", limit);
+    if (!is_entity(dataset, source))
         return vlp_fail(VLP_ERROR_ARGUMENT, "entity %d of %d", source,
                         vlp_dataset_entity_count(dataset));
     vlp_skeleton *skeleton = NULL;
@@ -271,6 +297,10 @@ vlp_status vlp_distance_from(int32_t *out, const vlp_dataset *dataset, int32_t s
 
 vlp_status vlp_distance_pairs(int32_t *out, const vlp_dataset *dataset, const vlp_triple *pairs,
                               int64_t count, int32_t threads) {
+    VLP_REQUIRE(dataset);
+    VLP_TRY(vlp_check_array(pairs, count, "pairs"));
+    VLP_TRY(vlp_check_array(out, count, "distances"));
+    VLP_TRY(vlp_check_threads(threads));
     int32_t entities = vlp_dataset_entity_count(dataset);
     for (int64_t i = 0; i < count; i++)
         if (pairs[i].head < 0 || pairs[i].head >= entities || pairs[i].tail < 0 ||
@@ -286,6 +316,9 @@ vlp_status vlp_distance_pairs(int32_t *out, const vlp_dataset *dataset, const vl
 vlp_status vlp_references_find(vlp_references **out, const vlp_dataset *dataset,
                                const vlp_query *queries, int64_t count,
                                const vlp_reference_options *options) {
+    VLP_REQUIRE(out);
+    *out = NULL;
+    VLP_REQUIRE(dataset);
     return vlp_graph_references(out, dataset->graph, queries, count, options);
 }
 
@@ -315,6 +348,8 @@ static void count_unseen(vlp_dataset_stats *stats, const vlp_dataset *dataset, v
 }
 
 vlp_status vlp_dataset_describe(vlp_dataset_stats *out, const vlp_dataset *dataset) {
+    VLP_REQUIRE(out);
+    VLP_REQUIRE(dataset);
     vlp_dataset_stats stats = {.entities = vlp_dataset_entity_count(dataset),
                                .relations = vlp_dataset_relation_count(dataset)};
     stats.bytes = vlp_dictionary_bytes(dataset->entities) + vlp_dictionary_bytes(dataset->relations) +

@@ -136,12 +136,17 @@ static int64_t lower_bound(const vlp_filter *filter, int32_t entity, int32_t rel
     return low;
 }
 
+static bool is_query(const vlp_filter *filter, int32_t entity, int32_t relation) {
+    return filter && entity >= 0 && entity < filter->entities && relation >= 0 &&
+           relation < 2 * filter->relations;
+}
+
 const int32_t *vlp_filter_answers(const vlp_filter *filter, int32_t entity, int32_t relation,
                                   int64_t *count) {
-    assert(entity >= 0 && entity < filter->entities);
-    assert(relation >= 0 && relation < 2 * filter->relations);
+    if (count) *count = 0;
+    if (!is_query(filter, entity, relation)) return NULL;
     int64_t first = lower_bound(filter, entity, relation, 0);
-    *count = lower_bound(filter, entity, relation + 1, 0) - first;
+    if (count) *count = lower_bound(filter, entity, relation + 1, 0) - first;
     return filter->answer + first;
 }
 
@@ -151,6 +156,7 @@ const int32_t *vlp_filter_list(const vlp_filter *filter, int64_t *count) {
 }
 
 bool vlp_filter_has(const vlp_filter *filter, int32_t entity, int32_t relation, int32_t answer) {
+    if (!is_query(filter, entity, relation)) return false;
     int64_t slot = lower_bound(filter, entity, relation, answer);
     return slot < filter->offset[entity + 1] && filter->relation[slot] == relation &&
            filter->answer[slot] == answer;

@@ -8,6 +8,7 @@
 
 #include <omp.h>
 
+#include "base/options.h"
 #include "graph/rows.h"
 #include "graph/walk.h"
 
@@ -264,6 +265,7 @@ static vlp_status run(const job *work, seeker *seekers, int threads, const vlp_o
 }
 
 static vlp_status check_options(const vlp_reference_options *options) {
+    VLP_TRY(vlp_check_threads(options->threads));
     if (options->count < 1 || options->count > 1024)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d references asked for; it is 1 to 1024", options->count);
     if (options->max_distance < 0 || options->max_distance > VLP_WALK_LEVELS)
@@ -403,7 +405,7 @@ vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, co
                                 int64_t count, const vlp_reference_options *given) {
     *out = NULL;
     vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_reference_options, &options, given));
     vlp_reference_finder *finder = NULL;
     VLP_TRY(vlp_reference_finder_new(&finder, graph, &options));
     vlp_status status = vlp_reference_finder_find(out, finder, queries, count);
@@ -413,8 +415,9 @@ vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, co
 
 const vlp_reference *vlp_references_get(const vlp_references *references, int64_t query,
                                         int32_t *count) {
-    assert(query >= 0 && query < references->queries);
-    *count = references->counts[query];
+    bool valid = references && query >= 0 && query < references->queries;
+    if (count) *count = valid ? references->counts[query] : 0;
+    if (!valid) return NULL;
     return references->items + query * references->most;
 }
 

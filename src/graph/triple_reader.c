@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/options.h"
 #include "base/text.h"
 
 enum { FIRST_BUFFER = 1 << 16 };
@@ -38,7 +39,10 @@ vlp_status vlp_triple_reader_new(vlp_triple_reader **out, const vlp_dataset *dat
 
 vlp_status vlp_triple_reader_open(vlp_triple_reader **out, const vlp_dataset *dataset, const char *path,
                                   bool queries) {
+    VLP_REQUIRE(out);
     *out = NULL;
+    VLP_REQUIRE(dataset);
+    VLP_REQUIRE(path);
     vlp_source *source = NULL;
     VLP_TRY(vlp_source_open(&source, strcmp(path, "-") == 0 ? "/dev/stdin" : path));
     return vlp_triple_reader_new(out, dataset, source, queries);
@@ -52,7 +56,7 @@ void vlp_triple_reader_free(vlp_triple_reader *reader) {
 }
 
 int64_t vlp_triple_reader_line(const vlp_triple_reader *reader) {
-    return reader->line;
+    return reader ? reader->line : 0;
 }
 
 /* ---- Lines --------------------------------------------------------------------------------------- */
@@ -143,6 +147,9 @@ static vlp_status find_names(vlp_triple *out, const vlp_triple_reader *reader, c
 }
 
 vlp_status vlp_triple_reader_next(vlp_triple *out, bool *more, vlp_triple_reader *reader) {
+    VLP_REQUIRE(out);
+    VLP_REQUIRE(more);
+    VLP_REQUIRE(reader);
     char *line, *fields[3];
     size_t length;
     bool cut;

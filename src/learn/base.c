@@ -91,7 +91,7 @@ static vlp_status settle_array_sizes(vlp_settings *settings, const char *base) {
 vlp_status vlp_base_settle(vlp_settings *settings, const char *base) {
     if (settings->trains != VLP_TRAINS_AGGREGATOR || !settings->vertical)
         return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "--base trains a head alone: trains = head and vertical = on are its settings");
+                        "a base is for training the aggregator alone: trains = head and vertical = on");
     if (!vlp_run_folder_exists(base)) return settle_array_sizes(settings, base);
     vlp_settings saved;
     VLP_TRY(vlp_run_folder_settings(&saved, base));

@@ -7,12 +7,12 @@
 #include "learn/settings.h"
 #include "model/model.h"
 
-/* The settings to start from, before recipe and --set: those of a run; for a folder of arrays the
- * defaults, with a dim of 0 that says none was asked for. */
+/* The settings to start from, before recipe and single settings: those of a run; for a folder of arrays
+ * the defaults, with a dim of 0 that says none was asked for. */
 vlp_status vlp_base_start(vlp_settings *settings, const char *base);
 
-/* After recipe and --set: takes the sizes from the arrays, and refuses settings that speak of another
- * model than the base's. */
+/* After recipe and single settings: takes the sizes from the arrays, and refuses settings that speak of
+ * another model than the base's. */
 vlp_status vlp_base_settle(vlp_settings *settings, const char *base);
 
 /* Fills entities and relations of the model. */

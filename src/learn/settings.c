@@ -94,7 +94,7 @@ static const vlp_setting table[] = {
            "entities in the head's softmax: all, or so many sampled ones"),
 
     CHOICE(trains, trained, "all", "training",
-           "what learns: all, or the vertical head alone over a base (--base)"),
+           "what learns: all, or the vertical head alone over a base"),
     VALUE(steps, 1, 1e9, "10000", "training", "steps of the whole run"),
     VALUE(batch, 1, 1e6, "512", "training", "queries a step"),
     CHOICE(precision, precisions, "fp32", "training",
@@ -392,9 +392,8 @@ vlp_status vlp_settings_set(vlp_settings *settings, const char *key, const char 
     const vlp_setting *setting = find_setting(key);
     if (!setting) {
         suggest(words, key);
-        return vlp_fail(VLP_ERROR_ARGUMENT, "%s%sthere is no setting '%.*s%s'%s", place, colon,
-                        shown_length(key), key, shown_rest(key),
-                        *words ? words : "; vlp train --help lists them");
+        return vlp_fail(VLP_ERROR_UNKNOWN, "%s%sthere is no setting '%.*s%s'%s", place, colon,
+                        shown_length(key), key, shown_rest(key), words);
     }
     value given;
     if (!read_value(&given, setting, text)) {

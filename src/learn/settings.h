@@ -1,5 +1,5 @@
 /* Every setting of a run, defined once: name, type, default, range and help stand in one table
- * (settings.c) that recipes, --set, --help, config.ini and the manual all read. */
+ * (settings.c) that recipes, the program, config.ini and the manual all read. */
 #ifndef VLP_LEARN_SETTINGS_H
 #define VLP_LEARN_SETTINGS_H
 
@@ -92,7 +92,7 @@ const vlp_setting *vlp_settings_table(int32_t *count);
 void vlp_settings_default(vlp_settings *settings);
 
 /* Sets one; the error names the key (and the nearest known one), or the value and what it may be.
- * `where` goes before the message ("recipe.ini:12", "--set"). */
+ * `where` goes before the message ("recipe.ini:12"); NULL: nothing. */
 vlp_status vlp_settings_set(vlp_settings *settings, const char *key, const char *value,
                             const char *where);
 

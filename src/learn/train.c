@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/options.h"
 #include "learn/base.h"
 #include "learn/run_folder.h"
 #include "learn/trainer.h"
@@ -68,13 +69,14 @@ static vlp_status apply_settings(vlp_settings *settings, const vlp_train_options
     if (options->base) VLP_TRY(vlp_base_start(settings, options->base));
     if (options->recipe) VLP_TRY(vlp_recipe_read(settings, options->recipe));
     for (int32_t i = 0; i < options->setting_count; i++) {
-        const char *text = options->settings[i], *equals = strchr(text, '=');
+        const char *text = options->settings[i], *equals = text ? strchr(text, '=') : NULL;
         char key[64];
         if (!equals || (size_t)(equals - text) >= sizeof key)
-            return vlp_fail(VLP_ERROR_ARGUMENT, "--set takes key=value, not '%.100s'", text);
+            return vlp_fail(VLP_ERROR_ARGUMENT, "a setting is key=value, not '%.100s'",
+                            text ? text : "NULL");
         memcpy(key, text, (size_t)(equals - text));
         key[equals - text] = '\0';
-        VLP_TRY(vlp_settings_set(settings, key, equals + 1, "--set"));
+        VLP_TRY(vlp_settings_set(settings, key, equals + 1, NULL));
     }
     if (options->base) VLP_TRY(vlp_base_settle(settings, options->base));
     return vlp_settings_check(settings);
@@ -214,8 +216,7 @@ static vlp_status loop(training *work) {
         bool asked = vlp_stopped(work->observer);
         if (last || stop || asked || due(step, settings->save_every)) VLP_TRY(save(work));
         if (asked && !last && !stop) {
-            say(work, "saved at step %lld of %lld; --resume goes on from there", (long long)step,
-                (long long)settings->steps);
+            say(work, "saved at step %lld of %lld", (long long)step, (long long)settings->steps);
             return vlp_fail_stopped();
         }
         done = last || stop;
@@ -256,8 +257,8 @@ static vlp_status begin(training *work, bool resuming, const char *base) {
         VLP_TRY(vlp_model_init(work->model, work->settings.seed, work->settings.init_scale));
         if (work->settings.trains == VLP_TRAINS_AGGREGATOR && !base)
             return vlp_fail(VLP_ERROR_ARGUMENT,
-                            "trains = head needs embeddings to stand on: name a run or a folder of "
-                            "arrays by --base");
+                            "trains = head needs embeddings to start from: a base, which is a run or a "
+                            "folder of arrays");
         if (base) VLP_TRY(vlp_base_load(work->model, work->dataset, base, work->observer));
     }
     if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->bf16)
@@ -278,8 +279,11 @@ static void training_free(training *work) {
 
 vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
                      const vlp_train_options *given) {
+    VLP_REQUIRE(data);
+    VLP_REQUIRE(run);
     vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_train_options, &options, given));
+    VLP_TRY(vlp_check_array(options.settings, options.setting_count, "settings"));
     vlp_status status = VLP_OK;
     training work = {.folder = run, .observer = options.observer};
     /* Without valid nothing chooses lambda: a value that suits the scale of the scores. */
@@ -287,8 +291,8 @@ vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
     VLP_CHECK(apply_settings(&work.settings, &options));
     bool resuming = options.resume && vlp_run_folder_exists(run);
     if (!options.resume && vlp_run_folder_exists(run)) {
-        status = vlp_fail(VLP_ERROR_IO, "%s is a run already; --resume goes on with it, or name another",
-                          run);
+        status = vlp_fail(VLP_ERROR_EXISTS,
+                          "%s is a run already: resume it, or train into another folder", run);
         goto out;
     }
     if (resuming) VLP_CHECK(resume_settings(&work, &options));
@@ -305,7 +309,7 @@ vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
     status = loop(&work);
     if (status != VLP_OK && status != VLP_ERROR_STOPPED) note(&work, vlp_error_message());
 out:
-    if (out) {
+    if (out && (status == VLP_OK || status == VLP_ERROR_STOPPED)) {
         double elapsed = seconds() - work.started;
         int64_t steps = work.progress.step - work.started_at;
         *out =
@@ -323,7 +327,7 @@ out:
 bool vlp_setting_describe(vlp_setting_info *out, int32_t index) {
     int32_t count;
     const vlp_setting *table = vlp_settings_table(&count);
-    if (index < 0 || index >= count) return false;
+    if (!out || index < 0 || index >= count) return false;
     static _Thread_local char range[128];
     const vlp_setting *setting = &table[index];
     range[0] = '\0';

@@ -512,10 +512,11 @@ vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer) {
     *loss = (vlp_step_loss){report.losses[VLP_GROUP_EMBEDDINGS], report.losses[VLP_GROUP_AGGREGATOR]};
     if (report.fault == VLP_FAULT_NONE) return VLP_OK;
     if (report.fault >= VLP_FAULT_TABLE)
-        return vlp_fail(
-            VLP_ERROR_FORMAT, "step %lld: the gradient of %s is not finite; lower the rate, or set clip",
-            (long long)report.fault_step, model->tables[report.fault - VLP_FAULT_TABLE].name);
-    return vlp_fail(VLP_ERROR_FORMAT,
+        return vlp_fail(VLP_ERROR_DIVERGED,
+                        "step %lld: the gradient of %s is not finite; lower the rate, or set clip",
+                        (long long)report.fault_step,
+                        model->tables[report.fault - VLP_FAULT_TABLE].name);
+    return vlp_fail(VLP_ERROR_DIVERGED,
                     "step %lld: the %s loss is not finite; lower the rate, or set clip",
                     (long long)report.fault_step,
                     report.fault == VLP_FAULT_LOSS + VLP_GROUP_EMBEDDINGS ? "horizontal" : "vertical");

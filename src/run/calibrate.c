@@ -6,6 +6,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/options.h"
 #include "base/random.h"
 #include "graph/places.h"
 #include "run/score.h"
@@ -215,8 +216,10 @@ static void save(const vlp_calibration *from, const char *path, const char *fing
 }
 
 vlp_status vlp_run_calibrate(vlp_calibration *out, vlp_run *run, const vlp_calibration_options *given) {
+    VLP_REQUIRE(out);
+    VLP_REQUIRE(run);
     vlp_calibration_options options = VLP_CALIBRATION_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_calibration_options, &options, given));
     if (options.exchanges < 1 || options.exchanges > 100)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d exchanges; it is 1 to 100", options.exchanges);
     if (run->dataset->splits[VLP_VALID].count == 0)

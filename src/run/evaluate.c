@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "eval/baselines.h"
 #include "run/run_internal.h"
 
@@ -206,6 +207,16 @@ out:
 
 /* ---- All of it ----------------------------------------------------------------------------------- */
 
+static vlp_status check_options(const vlp_evaluation_options *options) {
+    VLP_TRY(vlp_check_split(options->split));
+    VLP_TRY(vlp_check_splits(options->filter));
+    if ((int)options->sides < VLP_BOTH_SIDES || options->sides > VLP_TAILS)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "there is no choice of sides %d", (int)options->sides);
+    return options->candidates
+               ? vlp_check_array(options->candidates, options->candidate_count, "candidates")
+               : VLP_OK;
+}
+
 static vlp_status set_candidates(evaluating *work) {
     int32_t entities = vlp_dataset_entity_count(work->run->dataset);
     work->only = vlp_alloc_zero((size_t)entities, 1);
@@ -221,9 +232,12 @@ static vlp_status set_candidates(evaluating *work) {
 }
 
 vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run, const vlp_evaluation_options *given) {
+    VLP_REQUIRE(out);
     *out = NULL;
+    VLP_REQUIRE(run);
     evaluating work = {.run = run, .options = VLP_EVALUATION_OPTIONS_INIT};
-    if (given) work.options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_evaluation_options, &work.options, given));
+    VLP_TRY(check_options(&work.options));
     vlp_split split = work.options.split;
     if (run->dataset->splits[split].count == 0)
         return vlp_fail(VLP_ERROR_ARGUMENT, "the data set has no %s to evaluate",

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/options.h"
 #include "run/run_internal.h"
 #include "store/npy.h"
 
@@ -43,6 +44,8 @@ static vlp_status write_relations(const char *folder, const vlp_run *run, float 
 }
 
 vlp_status vlp_run_export(const vlp_run *run, const char *folder) {
+    VLP_REQUIRE(run);
+    VLP_REQUIRE(folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) return vlp_fail_io("make", folder, errno);
     for (int id = 0; id < VLP_TABLES; id++) {
         const vlp_table *table = &run->model->tables[id];

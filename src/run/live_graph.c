@@ -1,6 +1,7 @@
 /* References from a graph that has grown since training. */
 #include <string.h>
 
+#include "base/options.h"
 #include "run/run_internal.h"
 
 void vlp_live_graph_free(vlp_live_graph *live) {
@@ -116,6 +117,7 @@ out:
 
 vlp_status vlp_run_use_graph(vlp_graph_report *out, vlp_run *run, const char *folder,
                              const vlp_observer *observer) {
+    VLP_REQUIRE(run);
     vlp_graph_report report = {0};
     vlp_live_graph *live = NULL;
     if (folder)
@@ -129,6 +131,6 @@ vlp_status vlp_run_use_graph(vlp_graph_report *out, vlp_run *run, const char *fo
 }
 
 const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *count) {
-    *count = vlp_run_graph(run)->edges;
-    return vlp_run_graph(run)->triples;
+    if (count) *count = run ? vlp_run_graph(run)->edges : 0;
+    return run ? vlp_run_graph(run)->triples : NULL;
 }

@@ -11,6 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/options.h"
 #include "graph/places.h"
 #include "run/score.h"
 #include "store/safetensors.h"
@@ -231,7 +232,7 @@ static vlp_status open_state(miner *work) {
     VLP_TRY(set_identity(work));
     if (!vlp_path_exists(path)) return VLP_OK;
     if (work->options.resume) return load(work);
-    return vlp_fail(VLP_ERROR_ARGUMENT, "%s holds unfinished work; resume it, or remove it", path);
+    return vlp_fail(VLP_ERROR_EXISTS, "%s holds unfinished work; resume it, or remove it", path);
 }
 
 /* ---- All of it ----------------------------------------------------------------------------------- */
@@ -315,9 +316,11 @@ static vlp_status check(const vlp_run *run, const vlp_mine_options *options) {
 }
 
 vlp_status vlp_run_mine(vlp_mining **out, vlp_run *run, const vlp_mine_options *given) {
+    VLP_REQUIRE(out);
     *out = NULL;
+    VLP_REQUIRE(run);
     vlp_mine_options options = VLP_MINE_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_mine_options, &options, given));
     VLP_TRY(check(run, &options));
     vlp_status status = VLP_OK;
     miner work = {.run = run, .options = options};

@@ -1,6 +1,7 @@
 /* Opens a trained run: settings, data set, backend, weights. */
 #include <string.h>
 
+#include "base/options.h"
 #include "run/run_internal.h"
 
 static vlp_status fill(vlp_run *run, const vlp_run_options *options) {
@@ -27,9 +28,12 @@ static vlp_status fill(vlp_run *run, const vlp_run_options *options) {
 }
 
 vlp_status vlp_run_open(vlp_run **out, const char *folder, const vlp_run_options *given) {
+    VLP_REQUIRE(out);
     *out = NULL;
+    VLP_REQUIRE(folder);
     vlp_run_options options = VLP_RUN_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_run_options, &options, given));
+    VLP_TRY(vlp_check_threads(options.threads));
     vlp_run *run = vlp_alloc_zero(1, sizeof *run);
     if (!run) return vlp_fail_memory("a run");
     run->folder = vlp_string_copy(folder);
@@ -53,5 +57,5 @@ void vlp_run_free(vlp_run *run) {
 }
 
 const vlp_dataset *vlp_run_dataset(const vlp_run *run) {
-    return run->dataset;
+    return run ? run->dataset : NULL;
 }

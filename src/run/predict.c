@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "graph/reference.h"
 #include "run/run_internal.h"
 
@@ -68,6 +69,9 @@ void vlp_run_predicting_free(vlp_run *run) {
 }
 
 void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
+    if (!out) return;
+    *out = (vlp_run_info){0};
+    if (!run) return;
     vlp_mixture mixture = vlp_run_mixture(run);
     *out = (vlp_run_info){
         .folder = run->folder,
@@ -101,7 +105,7 @@ void vlp_predictions_free(vlp_predictions *predictions) {
 }
 
 const vlp_answers *vlp_predictions_get(const vlp_predictions *predictions, int64_t query) {
-    assert(query >= 0 && query < predictions->count);
+    if (!predictions || query < 0 || query >= predictions->count) return NULL;
     return &predictions->items[query];
 }
 
@@ -226,7 +230,8 @@ out:
 
 static vlp_status check(const vlp_run *run, const vlp_query *queries, const int32_t *given,
                         int64_t count, const vlp_predict_options *options) {
-    if (count < 0) return vlp_fail(VLP_ERROR_ARGUMENT, "%lld queries", (long long)count);
+    VLP_TRY(vlp_check_array(queries, count, "queries"));
+    VLP_TRY(vlp_check_splits(options->filter));
     if (options->count < 1)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d answers asked for; it is 1 or more", options->count);
     int32_t entities = run->model->entities;
@@ -289,21 +294,34 @@ out:
 
 vlp_status vlp_run_predict(vlp_predictions **out, vlp_run *run, const vlp_query *queries, int64_t count,
                            const vlp_predict_options *given) {
+    VLP_REQUIRE(out);
+    *out = NULL;
+    VLP_REQUIRE(run);
     vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_predict_options, &options, given));
     return answer(out, run, queries, NULL, count, &options);
 }
 
 vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
                            const int32_t *answers, int64_t count, const vlp_predict_options *given) {
+    VLP_REQUIRE(out);
+    *out = NULL;
+    VLP_REQUIRE(run);
     vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_predict_options, &options, given));
+    VLP_TRY(vlp_check_array(answers, count, "answers"));
     options.count = 1;
     options.explain = true;
     return answer(out, run, queries, answers, count, &options);
 }
 
 vlp_query vlp_query_of(const vlp_dataset *dataset, vlp_triple query) {
-    if (query.tail < 0) return (vlp_query){query.head, query.relation, -1};
-    return (vlp_query){query.tail, query.relation + vlp_dataset_relation_count(dataset), -1};
+    int32_t entities = vlp_dataset_entity_count(dataset),
+            relations = vlp_dataset_relation_count(dataset);
+    bool tail = query.tail == -1, head = query.head == -1;
+    int32_t known = tail ? query.head : query.tail;
+    if (head == tail || known < 0 || known >= entities || query.relation < 0 ||
+        query.relation >= relations)
+        return (vlp_query){-1, -1, -1};
+    return (vlp_query){known, tail ? query.relation : query.relation + relations, -1};
 }

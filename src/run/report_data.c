@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "run/run_internal.h"
 
 /* ---- Ranks that are kept ------------------------------------------------------------------------- */
@@ -36,6 +37,7 @@ void vlp_ranks_free(struct vlp_kept_ranks *ranks) {
 }
 
 double vlp_evaluation_rank(const vlp_evaluation *evaluation, vlp_ranked_by by, int64_t query) {
+    if (!evaluation || !evaluation->ranks || query < 0 || (int32_t)by < 0) return (double)NAN;
     const vlp_ranking *ranking = evaluation->ranks->ranking;
     int64_t index = query - ranking->first;
     if (index < 0 || index >= ranking->queries || (int32_t)by >= ranking->mixtures) return (double)NAN;
@@ -83,8 +85,20 @@ static vlp_status check_pair(const struct vlp_kept_ranks *first, const struct vl
     return VLP_OK;
 }
 
+static vlp_status check_by(vlp_ranked_by by) {
+    if ((int)by >= VLP_BY_F && by <= VLP_BY_F_C) return VLP_OK;
+    return vlp_fail(VLP_ERROR_ARGUMENT, "there is no score %d to rank by", (int)by);
+}
+
 vlp_status vlp_evaluation_compare(vlp_interval *out, const vlp_evaluation *first, vlp_ranked_by first_by,
                                   const vlp_evaluation *second, vlp_ranked_by second_by) {
+    VLP_REQUIRE(out);
+    VLP_REQUIRE(first);
+    VLP_REQUIRE(first->ranks);
+    VLP_REQUIRE(second);
+    VLP_REQUIRE(second->ranks);
+    VLP_TRY(check_by(first_by));
+    VLP_TRY(check_by(second_by));
     const vlp_ranking *a = first->ranks->ranking, *b = second->ranks->ranking;
     VLP_TRY(check_pair(first->ranks, second->ranks,
                        first->split == second->split && first->sides == second->sides));
@@ -107,7 +121,9 @@ static double number_of(const char *line, const char *key) {
 }
 
 vlp_status vlp_run_history(vlp_history **out, const vlp_run *run) {
+    VLP_REQUIRE(out);
     *out = NULL;
+    VLP_REQUIRE(run);
     char *lines = NULL;
     int64_t capacity = 0;
     vlp_status status = VLP_OK;
@@ -148,15 +164,15 @@ void vlp_history_free(vlp_history *history) {
 bool vlp_run_setting(char text[64], const vlp_run *run, int32_t index) {
     int32_t count;
     const vlp_setting *table = vlp_settings_table(&count);
-    if (index < 0 || index >= count) return false;
+    if (!text || !run || index < 0 || index >= count) return false;
     vlp_settings_get(text, &run->settings, &table[index]);
     return true;
 }
 
 const char *vlp_run_checksum(const vlp_run *run) {
-    return run->facts.checksum;
+    return run ? run->facts.checksum : NULL;
 }
 
 const char *vlp_run_version(const vlp_run *run) {
-    return run->facts.version;
+    return run ? run->facts.version : NULL;
 }

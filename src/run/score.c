@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/options.h"
+
 int64_t vlp_graph_find(const vlp_graph *graph, vlp_triple triple) {
     int64_t count, first = vlp_graph_slots(graph, triple.head, triple.relation, &count);
     for (int64_t slot = first; slot < first + count; slot++)
@@ -76,7 +78,7 @@ vlp_status vlp_prior_check(double prior) {
 
 static vlp_status check(const vlp_run *run, const vlp_triple *triples, int64_t count, double prior) {
     VLP_TRY(vlp_prior_check(prior));
-    if (count < 0) return vlp_fail(VLP_ERROR_ARGUMENT, "%lld triples", (long long)count);
+    VLP_TRY(vlp_check_array(triples, count, "triples"));
     int32_t entities = run->model->entities, relations = vlp_dataset_relation_count(run->dataset);
     for (int64_t i = 0; i < count; i++) {
         vlp_triple triple = triples[i];
@@ -91,8 +93,10 @@ static vlp_status check(const vlp_run *run, const vlp_triple *triples, int64_t c
 
 vlp_status vlp_run_score(vlp_score *out, vlp_run *run, const vlp_triple *triples, int64_t count,
                          const vlp_score_options *given) {
+    VLP_REQUIRE(run);
     vlp_score_options options = VLP_SCORE_OPTIONS_INIT;
-    if (given) options = *given;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_score_options, &options, given));
+    VLP_TRY(vlp_check_array(out, count, "scores"));
     VLP_TRY(check(run, triples, count, options.prior));
     bool calibrated = !options.uncalibrated && run->dataset->splits[VLP_VALID].count > 0;
     vlp_calibration calibration = {0};

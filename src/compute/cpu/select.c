@@ -161,7 +161,7 @@ static vlp_status selection_offer(vlp_compute *compute, vlp_selection *selection
         exclude(selection, row, mixed, first, columns);
         bad = !offer_row(selection, row, mixed, tile) || bad;
     }
-    return bad ? vlp_fail(VLP_ERROR_FORMAT, "a score is not a number") : VLP_OK;
+    return bad ? vlp_fail(VLP_ERROR_DIVERGED, "a score is not a number") : VLP_OK;
 }
 
 static vlp_status selection_finish(vlp_compute *compute, vlp_best *out, vlp_selection *selection) {

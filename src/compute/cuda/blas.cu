@@ -52,8 +52,8 @@ vlp_status cuda_blas_load(void) {
     for (size_t i = 0; i < sizeof names / sizeof *names && !library.handle; i++)
         library.handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library.handle)
-        return cuda_fail(VLP_ERROR_IO,
-                         "cannot load cuBLAS (%s); put it on LD_LIBRARY_PATH, or use --device cpu",
+        return cuda_fail(VLP_ERROR_DEVICE,
+                         "cannot load cuBLAS (%s); put it on LD_LIBRARY_PATH, or use the device cpu",
                          dlerror());
     if (find(&library.create, "cublasCreate_v2") && find(&library.destroy, "cublasDestroy_v2") &&
         find(&library.set_stream, "cublasSetStream_v2") &&
@@ -62,7 +62,7 @@ vlp_status cuda_blas_load(void) {
         return VLP_OK;
     dlclose(library.handle);
     library.handle = nullptr;
-    return cuda_fail(VLP_ERROR_IO, "the cuBLAS that was found lacks functions; vlp needs 12 or 13");
+    return cuda_fail(VLP_ERROR_DEVICE, "the cuBLAS that was found lacks functions; vlp needs 12 or 13");
 }
 
 vlp_status cuda_blas_open(vlp_compute *compute) {
@@ -72,14 +72,14 @@ vlp_status cuda_blas_open(vlp_compute *compute) {
     for (int i = 0; i < 2; i++) {
         if (cudaMalloc(&blas->workspaces[i], WORKSPACE_BYTES) != cudaSuccess) {
             cudaGetLastError();
-            return cuda_fail(VLP_ERROR_MEMORY, "the GPU's memory is full; use --device cpu");
+            return cuda_fail(VLP_ERROR_MEMORY, "the GPU's memory is full; use the device cpu");
         }
         cublasHandle_t *handle = &blas->handles[i];
         if (library.create(handle) != CUBLAS_STATUS_SUCCESS ||
             library.set_stream(*handle, compute->streams[i]) != CUBLAS_STATUS_SUCCESS ||
             library.set_workspace(*handle, blas->workspaces[i], WORKSPACE_BYTES) !=
                 CUBLAS_STATUS_SUCCESS)
-            return cuda_fail(VLP_ERROR_IO, "cuBLAS does not start on this GPU; use --device cpu");
+            return cuda_fail(VLP_ERROR_DEVICE, "cuBLAS does not start on this GPU; use the device cpu");
     }
     return VLP_OK;
 }

@@ -70,7 +70,7 @@ struct vlp_compute {
     cuda_blas *blas;
     cuda_buffer slots[2][SLOTS]; /* of each stream */
     uint64_t generation;
-    bool failed;
+    bool failed, no_memory;
     char message[256];
     /* The step's values on the device, and on the host until they are copied. */
     vlp_step_values *values;

@@ -23,6 +23,7 @@ bool cuda_note(vlp_compute *compute, cudaError_t error, const char *what) {
     if (error == cudaSuccess) return true;
     if (!compute->failed) {
         compute->failed = true;
+        compute->no_memory = error == cudaErrorMemoryAllocation;
         snprintf(compute->message, sizeof compute->message, "CUDA failed in %s: %s", what,
                  cudaGetErrorString(error));
     }
@@ -30,7 +31,8 @@ bool cuda_note(vlp_compute *compute, cudaError_t error, const char *what) {
 }
 
 vlp_status cuda_status(vlp_compute *compute) {
-    return compute->failed ? cuda_fail(VLP_ERROR_IO, "%s", compute->message) : VLP_OK;
+    if (!compute->failed) return VLP_OK;
+    return cuda_fail(compute->no_memory ? VLP_ERROR_MEMORY : VLP_ERROR_DEVICE, "%s", compute->message);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------- */
@@ -129,19 +131,19 @@ static vlp_status cuda_probe(void) {
     cudaError_t error = cudaGetDeviceCount(&devices);
     if (error != cudaSuccess || devices == 0) {
         cudaGetLastError();
-        return cuda_fail(VLP_ERROR_IO, "no GPU was found (CUDA says: %s); use --device cpu",
+        return cuda_fail(VLP_ERROR_DEVICE, "no GPU was found (CUDA says: %s); use the device cpu",
                          error != cudaSuccess ? cudaGetErrorString(error) : "there is none");
     }
     int device = 0;
     cudaDeviceProp properties;
     if (cudaGetDevice(&device) != cudaSuccess ||
         (error = cudaGetDeviceProperties(&properties, device)) != cudaSuccess)
-        return cuda_fail(VLP_ERROR_IO, "the GPU does not answer (CUDA says: %s); use --device cpu",
+        return cuda_fail(VLP_ERROR_DEVICE, "the GPU does not answer (CUDA says: %s); use the device cpu",
                          cudaGetErrorString(error));
     if (properties.major < 8)
-        return cuda_fail(VLP_ERROR_IO,
-                         "the GPU (%s) is of compute capability %d.%d and vlp needs 8.0; use --device "
-                         "cpu",
+        return cuda_fail(VLP_ERROR_DEVICE,
+                         "the GPU (%s) is of compute capability %d.%d and vlp needs 8.0; use the "
+                         "device cpu",
                          properties.name, properties.major, properties.minor);
     return cuda_blas_load();
 }

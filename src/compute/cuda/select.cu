@@ -287,7 +287,7 @@ static vlp_status selection_finish(vlp_compute *compute, vlp_best *out, vlp_sele
               static_cast<size_t>(rows) * sizeof(int32_t));
     vlp_status status = cuda_copy(compute, selection->host_tops, selection->tops,
                                   static_cast<size_t>(cells) * sizeof(vlp_top));
-    if (status == VLP_OK && bad) return cuda_fail(VLP_ERROR_FORMAT, "a score is not a number");
+    if (status == VLP_OK && bad) return cuda_fail(VLP_ERROR_DIVERGED, "a score is not a number");
     return status;
 }
 
