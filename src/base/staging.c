@@ -45,8 +45,8 @@ static vlp_status check_target(const char *path) {
     if (lstat(path, &info) != 0) {
         if (errno != ENOENT || !*path) return vlp_fail_io("write", path, errno);
     } else if (S_ISLNK(info.st_mode)) {
-        return vlp_fail(VLP_ERROR_IO, "cannot write %s: it is a symbolic link; name the folder itself",
-                        path);
+        return vlp_fail(VLP_ERROR_EXISTS,
+                        "cannot write %s: it is a symbolic link; name the folder itself", path);
     } else if (!S_ISDIR(info.st_mode)) {
         return vlp_fail(VLP_ERROR_EXISTS, "cannot write %s: it is a file", path);
     } else {
