@@ -193,10 +193,10 @@ static void only_empty_folders_are_replaced(void **state) {
     const char *folder = support_folder();
     assert_int_equal(mkdir(support_path(folder, "empty"), 0777), 0);
     assert_int_equal(symlink("empty", support_path(folder, "link")), 0);
-    assert_int_equal(make_data(support_path(folder, "link")), VLP_ERROR_IO);
+    assert_int_equal(make_data(support_path(folder, "link")), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), "it is a symbolic link"));
     assert_int_equal(make_data(support_path(folder, "empty//")), VLP_OK);
-    assert_int_equal(vlp_staging_check(support_path(folder, "empty")), VLP_ERROR_IO);
+    assert_int_equal(vlp_staging_check(support_path(folder, "empty")), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), "not empty"));
     assert_int_equal(support_count(folder), 2);
     support_remove(folder);
@@ -207,13 +207,13 @@ static void folders_are_checked_before_the_work(void **state) {
     (void)state;
     const char *folder = folder_with(LINK);
     const char *target = support_path(folder, "target"), *missing = support_path(folder, "missing");
-    assert_int_equal(vlp_split_file(NULL, missing, target, NULL), VLP_ERROR_IO);
+    assert_int_equal(vlp_split_file(NULL, missing, target, NULL), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), "symbolic link"));
-    assert_int_equal(vlp_import_table(NULL, missing, target, NULL, NULL), VLP_ERROR_IO);
+    assert_int_equal(vlp_import_table(NULL, missing, target, NULL, NULL), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), "symbolic link"));
-    assert_int_equal(vlp_import_ntriples(NULL, missing, target, false, NULL, NULL), VLP_ERROR_IO);
+    assert_int_equal(vlp_import_ntriples(NULL, missing, target, false, NULL, NULL), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), "symbolic link"));
-    assert_int_equal(vlp_import_wordnet(NULL, missing, target, false, NULL), VLP_ERROR_IO);
+    assert_int_equal(vlp_import_wordnet(NULL, missing, target, false, NULL), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), "symbolic link"));
     support_remove(folder);
 }
