@@ -14,36 +14,37 @@
  *   9. Predicting: answers with what they were copied from, scores, missing triples
  *
  * Terms
- *   A triple (h, r, t) has a head entity, a relation and a tail entity. A query (h, r, ?) asks for tail
- *   entities, (?, r, t) for head entities; what is asked for is the answer. f_g is the horizontal score,
- *   from embeddings; f_c the vertical score, which the vertical aggregator makes from references. f is
- * the score that answers are ranked by.
+ *   A triple (h, r, t) has a head entity, a relation and a tail entity. A query (h, r, ?) asks for
+ *   tail entities, (?, r, t) for head entities; what is asked for is the answer. f_g is the
+ *   horizontal score, from embeddings; f_c the vertical score, which the vertical aggregator makes
+ *   from references. f is the score that answers are ranked by.
  *
  * Conventions
  *   - Results. Functions that can fail return vlp_status and put what they make into their first
- * argument. On failure that argument is left NULL or untouched, and vlp_error_message() says, in one
- * line, what went wrong, where, and what to do. Any of them may return VLP_ERROR_MEMORY and
- * VLP_ERROR_ARGUMENT; other statuses are named where they are not obvious.
+ *     argument. On failure that argument is left NULL or untouched, and vlp_error_message() says, in
+ *     one line, what went wrong, where, and what to do. Any of them may return VLP_ERROR_MEMORY and
+ *     VLP_ERROR_ARGUMENT; other statuses are named where they are not obvious.
  *   - Arguments. A pointer may be NULL only where its comment says so: elsewhere NULL gives
- *     VLP_ERROR_ARGUMENT, and so do ids, counts, splits and enum values out of their range. Functions
- * that return no status give a neutral value instead: NULL, 0, false or NaN, as their comments say.
- * Where such a function has a `count`, it may be NULL.
- *   - Ownership. What a function puts into a `**out` is the caller's: free it with the matching _free.
- *     What a function returns as a const pointer is borrowed from its first argument and lives as long
- * as that does. Arguments are borrowed for the call alone unless said otherwise; strings are copied.
+ *     VLP_ERROR_ARGUMENT, and so do ids, counts, splits and enum values out of their range.
+ *     Functions that return no status give a neutral value instead: NULL, 0, false or NaN, as their
+ *     comments say. Where such a function has a `count`, it may be NULL.
+ *   - Ownership. What a function puts into a `**out` is the caller's: free it with the matching
+ *     _free. What a function returns as a const pointer is borrowed from its first argument and
+ *     lives as long as that does. Arguments are borrowed for the call alone unless said otherwise;
+ *     strings are copied.
  *   - Every _free takes NULL and does nothing then.
  *   - Text is UTF-8. Paths are the system's.
- *   - Options. An option struct starts from its initializer (`vlp_dataset_options options =
- *     VLP_DATASET_OPTIONS_INIT;`); NULL means the defaults. Its `version` says which fields it has: a
- *     program that was compiled with an older header works with a newer library, and fields that it does
- *     not know have their defaults. A version that is not known gives VLP_ERROR_ARGUMENT.
+ *   - Options. An option struct starts from its initializer (`vlp_run_options options =
+ *     VLP_RUN_OPTIONS_INIT;`); NULL means the defaults. Its `version` says which fields it has: a
+ *     program that was compiled with an older header works with a newer library, and fields that it
+ *     does not know have their defaults. A version that is not known gives VLP_ERROR_ARGUMENT.
  *   - `threads` is the number of threads a call may use; 0: all of the machine's.
  *   - The library does not print, does not exit and installs no signal handler.
  *   - Distinct objects may be used from distinct threads. A data set may be read by many threads; a run
  *     serves one thread at a time, since it keeps the working memory of its last call.
- *   - Functions of other objects that take them as const may be called by several threads at once on the
- *     same object. A _free may not run beside any other use of its object. Functions that take no object
- *     (vlp_train, imports) may run in several threads at once, each on folders of its own.
+ *   - Functions of other objects that take them as const may be called by several threads at once on
+ *     the same object. A _free may not run beside any other use of its object. Functions that write
+ *     into a folder (vlp_train, imports, vlp_run_export) need that folder to themselves.
  *   - Loading the library starts nothing: a process may fork before its first call that works. After
  *     one, threads are waiting, and a child of fork must not call the library.
  */
@@ -78,7 +79,7 @@ typedef enum vlp_status {
     VLP_ERROR_DIVERGED, /* a loss, gradient or score is NaN or infinite */
     VLP_ERROR_DEVICE,   /* the device that was asked for is missing, or failed */
     VLP_ERROR_EXISTS,   /* what was to be made is there already, and is not replaced */
-    VLP_ERROR_BUSY      /* a run is in use by another process */
+    VLP_ERROR_BUSY      /* a run is in use: another call or process is training it */
 } vlp_status;
 
 /* The message of this thread's last failed call, one line without control characters; "" when none has
@@ -416,12 +417,12 @@ typedef struct vlp_train_report {
  * model.safetensors, state.safetensors, entities.tsv, relations.tsv, metrics.jsonl, train.log. `out`
  * (NULL: not wanted) receives the report.
  *
- * VLP_ERROR_STOPPED: the observer asked to stop; the state was saved, `out` is filled, and `resume`
- * continues. VLP_ERROR_EXISTS: the folder holds a run, and `resume` is false. VLP_ERROR_UNKNOWN: a
- * setting that does not exist; VLP_ERROR_ARGUMENT: a value out of its range, or settings that contradict
- * each other; VLP_ERROR_FORMAT: such a mistake in the recipe, a wrong line in the data set, or a damaged
- * run. VLP_ERROR_DIVERGED: a loss or gradient is NaN or infinite. VLP_ERROR_DEVICE, VLP_ERROR_IO.
- * VLP_ERROR_BUSY: another process trains this run. */
+ * VLP_ERROR_STOPPED: the observer asked to stop; what was trained is saved, `out` is filled, and
+ * `resume` continues. VLP_ERROR_EXISTS: the folder holds a run, and `resume` is false.
+ * VLP_ERROR_UNKNOWN: a setting that does not exist; VLP_ERROR_ARGUMENT: a value out of its range, or
+ * settings that contradict each other; VLP_ERROR_FORMAT: such a mistake in the recipe, a wrong line in
+ * the data set, or a damaged run. VLP_ERROR_DIVERGED: a loss or gradient is NaN or infinite.
+ * VLP_ERROR_DEVICE, VLP_ERROR_IO. VLP_ERROR_BUSY: another call or process is training this run. */
 VLP_API vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
                              const vlp_train_options *options);
 
@@ -456,8 +457,8 @@ VLP_API void vlp_run_free(vlp_run *run);
 /* The run's data set, borrowed; NULL for NULL. */
 VLP_API const vlp_dataset *vlp_run_dataset(const vlp_run *run);
 
-/* Ranks are realistic (the mean of optimistic and pessimistic) unless said otherwise. Without queries
- * all but `queries` are NaN. */
+/* Ranks are realistic (the mean of optimistic and pessimistic) unless said otherwise. Where `queries` is
+ * 0 the other members have no meaning. */
 typedef struct vlp_metrics {
     int64_t queries;
     double mrr, mr, amri;        /* mean reciprocal rank, mean rank, adjusted mean rank index */
@@ -514,8 +515,7 @@ typedef struct vlp_evaluation_options {
     unsigned filter; /* bits 1 << split of the answers that are filtered; 0: train and valid, and test
                         too when test is ranked */
     vlp_sides sides;
-    const int32_t
-        *candidates; /* (candidate_count) the entities that compete with an answer; NULL: all */
+    const int32_t *candidates; /* (candidate_count) what competes with an answer; NULL: all entities */
     int64_t candidate_count;
     bool control; /* also train and rank the same aggregator without references, over the same
                      embeddings; it is kept in the run's folder as a run of its own, `control` */

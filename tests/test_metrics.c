@@ -178,7 +178,7 @@ static void test_breakdowns(void **state) {
         vlp_query_kind kinds[MOST];
         int64_t count = oracle_below(&random, round % 4 ? 12 : MOST);
         random_queries(ranks, kinds, count, &random);
-        for (vlp_breakdown by = VLP_BY_RELATION; by <= VLP_BY_DISTANCE; by++) {
+        for (vlp_breakdown by = VLP_BREAKDOWN_RELATION; by <= VLP_BREAKDOWN_DISTANCE; by++) {
             vlp_groups groups;
             assert_int_equal(vlp_groups_compute(&groups, ranks, kinds, count, by), VLP_OK);
             int64_t queries = 0;
@@ -199,7 +199,7 @@ static void test_breakdowns(void **state) {
             assert_int_equal(queries, count);
             double macro = 0;
             assert_int_equal(vlp_metrics_macro_mrr(&macro, ranks, kinds, count), VLP_OK);
-            if (by == VLP_BY_RELATION) expect_near(macro, sum / (double)groups.count, 1e-15);
+            if (by == VLP_BREAKDOWN_RELATION) expect_near(macro, sum / (double)groups.count, 1e-15);
             vlp_groups_free(&groups);
             assert_null(groups.items);
         }
@@ -215,7 +215,7 @@ static void test_distances_in_order(void **state) {
     vlp_query_kind kinds[6] = {{0}};
     for (int i = 0; i < 6; i++) kinds[i].distance = distances[i];
     vlp_groups groups;
-    assert_int_equal(vlp_groups_compute(&groups, ranks, kinds, 6, VLP_BY_DISTANCE), VLP_OK);
+    assert_int_equal(vlp_groups_compute(&groups, ranks, kinds, 6, VLP_BREAKDOWN_DISTANCE), VLP_OK);
     assert_int_equal(groups.count, 4);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(groups.items[i].value, expected[i]);
@@ -517,7 +517,7 @@ static vlp_status everything(const vlp_rank *ranks, const vlp_query_kind *kinds)
     double figure;
     vlp_interval interval;
     vlp_groups groups;
-    VLP_TRY(vlp_groups_compute(&groups, ranks, kinds, 20, VLP_BY_DISTANCE));
+    VLP_TRY(vlp_groups_compute(&groups, ranks, kinds, 20, VLP_BREAKDOWN_DISTANCE));
     vlp_groups_free(&groups);
     VLP_TRY(vlp_metrics_macro_mrr(&figure, ranks, kinds, 20));
     VLP_TRY(vlp_metrics_bootstrap(&interval, ranks, NULL, 20, 10, 0, 2));

@@ -180,7 +180,8 @@ static void every_version_is_taken(void **state) {
             unsigned char given[sizeof(type)];                                                          \
             memset(given, 0x5a, sizeof given);                                                          \
             memcpy(given, &version, sizeof version);                                                    \
-            type out = initial;                                                                         \
+            type out;                                                                                   \
+            memcpy(&out, &initial, sizeof out);                                                         \
             assert_int_equal(                                                                           \
                 VLP_OPTIONS_TAKE(type, &out, (const type *)fenced_copy(memory, given, size)), VLP_OK);  \
             assert_int_equal(out.version, type##_kind.version);                                         \

@@ -229,8 +229,8 @@ static void test_wrong_values(void **state) {
             char expected[256];
             assert_int_equal(vlp_settings_set(&settings, wrong[i][0], wrong[i][j], "here:3"),
                              VLP_ERROR_ARGUMENT);
-            snprintf(expected, sizeof expected, "here:3: %s takes %s, not '%s'", wrong[i][0], wrong[i][1],
-                     wrong[i][j]);
+            snprintf(expected, sizeof expected, "here:3: %s takes %s, not '%s'", wrong[i][0],
+                     wrong[i][1], wrong[i][j]);
             assert_string_equal(vlp_error_message(), expected);
             expect_same(&settings, &before);
         }
@@ -253,8 +253,7 @@ static void test_unknown_names(void **state) {
     expect_unknown("dmi", "there is no setting 'dmi'; the nearest: dim");
     expect_unknown("alpha", "there is no setting 'alpha'; the nearest: alpha0, alpha1, alpha2");
     expect_unknown("", "there is no setting ''");
-    expect_unknown("quite_another_thing",
-                   "there is no setting 'quite_another_thing'");
+    expect_unknown("quite_another_thing", "there is no setting 'quite_another_thing'");
     /* Long texts are cut between characters, broken ones where they break. */
     char key[400], message[600], a[100];
     memset(a, 'a', 99);

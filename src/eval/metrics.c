@@ -59,13 +59,13 @@ vlp_metrics vlp_metrics_compute(const vlp_rank *ranks, int64_t count, vlp_rank_k
 /* The value a query is grouped by. Without a sign, -1 (no path) comes behind every distance. */
 static uint32_t group_key(const vlp_query_kind *kind, vlp_breakdown by) {
     switch (by) {
-    case VLP_BY_RELATION:
+    case VLP_BREAKDOWN_RELATION:
         return (uint32_t)kind->relation;
-    case VLP_BY_SIDE:
+    case VLP_BREAKDOWN_SIDE:
         return (uint32_t)kind->side;
-    case VLP_BY_MAPPING:
+    case VLP_BREAKDOWN_MAPPING:
         return (uint32_t)kind->mapping;
-    case VLP_BY_DISTANCE:
+    case VLP_BREAKDOWN_DISTANCE:
         break;
     }
     return (uint32_t)kind->distance;
@@ -130,7 +130,7 @@ void vlp_groups_free(vlp_groups *groups) {
 vlp_status vlp_metrics_macro_mrr(double *out, const vlp_rank *ranks, const vlp_query_kind *kinds,
                                  int64_t count) {
     vlp_groups relations;
-    VLP_TRY(vlp_groups_compute(&relations, ranks, kinds, count, VLP_BY_RELATION));
+    VLP_TRY(vlp_groups_compute(&relations, ranks, kinds, count, VLP_BREAKDOWN_RELATION));
     double sum = 0.0;
     for (int64_t i = 0; i < relations.count; i++) sum += relations.items[i].metrics.mrr;
     *out = relations.count > 0 ? sum / (double)relations.count : NAN;

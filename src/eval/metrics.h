@@ -35,10 +35,10 @@ vlp_metrics vlp_metrics_compute(const vlp_rank *ranks, int64_t count, vlp_rank_k
 
 /* Breakdowns: one entry a value that occurs, ascending by value; for distances -1 (no path) last. */
 typedef enum vlp_breakdown {
-    VLP_BY_RELATION = 0,
-    VLP_BY_SIDE,
-    VLP_BY_MAPPING,
-    VLP_BY_DISTANCE
+    VLP_BREAKDOWN_RELATION = 0,
+    VLP_BREAKDOWN_SIDE,
+    VLP_BREAKDOWN_MAPPING,
+    VLP_BREAKDOWN_DISTANCE
 } vlp_breakdown;
 vlp_status vlp_groups_compute(vlp_groups *out, const vlp_rank *ranks, const vlp_query_kind *kinds,
                               int64_t count, vlp_breakdown by);

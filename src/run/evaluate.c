@@ -113,10 +113,10 @@ static vlp_status set_groups(const evaluating *work) {
     if (!all) return vlp_fail_memory("breakdowns");
     const vlp_query_kind *kinds = all + work->ranking->first;
     VLP_CHECK(vlp_query_kinds(all, run->dataset, out->split, run->settings.threads));
-    VLP_CHECK(vlp_groups_compute(&out->by_relation, ranks, kinds, out->queries, VLP_BY_RELATION));
-    VLP_CHECK(vlp_groups_compute(&out->by_side, ranks, kinds, out->queries, VLP_BY_SIDE));
-    VLP_CHECK(vlp_groups_compute(&out->by_mapping, ranks, kinds, out->queries, VLP_BY_MAPPING));
-    VLP_CHECK(vlp_groups_compute(&out->by_distance, ranks, kinds, out->queries, VLP_BY_DISTANCE));
+    VLP_CHECK(vlp_groups_compute(&out->by_relation, ranks, kinds, out->queries, VLP_BREAKDOWN_RELATION));
+    VLP_CHECK(vlp_groups_compute(&out->by_side, ranks, kinds, out->queries, VLP_BREAKDOWN_SIDE));
+    VLP_CHECK(vlp_groups_compute(&out->by_mapping, ranks, kinds, out->queries, VLP_BREAKDOWN_MAPPING));
+    VLP_CHECK(vlp_groups_compute(&out->by_distance, ranks, kinds, out->queries, VLP_BREAKDOWN_DISTANCE));
     VLP_CHECK(vlp_metrics_macro_mrr(&out->macro_mrr, ranks, kinds, out->queries));
 out:
     vlp_free(all);
