@@ -54,7 +54,11 @@ typedef enum vlp_status {
     VLP_ERROR_FORMAT,   /* a file was read, and what it says is wrong */
     VLP_ERROR_UNKNOWN,  /* a name that is not in the data set */
     VLP_ERROR_ARGUMENT, /* an argument out of its range, or a call that makes no sense */
-    VLP_ERROR_STOPPED   /* the observer asked to stop */
+    VLP_ERROR_STOPPED,  /* the observer asked to stop */
+    VLP_ERROR_DIVERGED, /* a loss, gradient or score is NaN or infinite */
+    VLP_ERROR_DEVICE,   /* the device that was asked for is missing, or failed */
+    VLP_ERROR_EXISTS,   /* what was to be made is there already, and is not replaced */
+    VLP_ERROR_BUSY      /* a run is in use by another process */
 } vlp_status;
 
 /* The message of this thread's last failed call; "" when none has failed. */
@@ -112,6 +116,52 @@ typedef struct vlp_dataset_options {
 VLP_API vlp_status vlp_dataset_open(vlp_dataset **out, const char *folder,
                                     const vlp_dataset_options *options);
 VLP_API void vlp_dataset_free(vlp_dataset *dataset);
+
+/* A triple by its names. */
+typedef struct vlp_named_triple {
+    const char *head, *relation, *tail;
+} vlp_named_triple;
+
+/* Makes a data set from triples in memory, by name. Ids, order, dropped duplicates and checksum are those
+ * of a folder whose files hold the same triples in the same order.
+ *   out      the data set, to be freed with vlp_dataset_free; NULL on failure
+ *   triples  (VLP_SPLITS) the triples of train, valid, test; NULL where counts is 0
+ *   counts   (VLP_SPLITS) how many; train needs at least one
+ *   options  NULL: the defaults
+ * All texts are copied: the arrays may go after the call. Returns VLP_ERROR_ARGUMENT for a name that a
+ * file could not hold (NULL, empty, invalid UTF-8, a control character; the message names split and
+ * index), VLP_ERROR_MEMORY or VLP_ERROR_STOPPED. Several threads may call it at once. */
+VLP_API vlp_status vlp_dataset_from_names(vlp_dataset **out,
+                                          const vlp_named_triple *const triples[VLP_SPLITS],
+                                          const int64_t counts[VLP_SPLITS],
+                                          const vlp_dataset_options *options);
+
+/* What a data set is made of, by ids. Borrowed for the call. */
+typedef struct vlp_dataset_content {
+    int32_t version;
+    const vlp_triple *triples[VLP_SPLITS]; /* of train, valid, test; NULL where counts is 0 */
+    int64_t counts[VLP_SPLITS];            /* train needs at least one */
+    int32_t entities, relations;           /* ids are 0 .. count - 1; 0: one more than the largest id */
+    const char *const *entity_names;       /* (entities), distinct; NULL: the ids in decimal */
+    const char *const *relation_names;     /* (relations), likewise */
+    const char *const *entity_labels;      /* (entities), members NULL where there is none; NULL: none */
+    const char *const *entity_descriptions; /* likewise */
+} vlp_dataset_content;
+#define VLP_DATASET_CONTENT_INIT                                                                        \
+    { 1, {NULL}, {0}, 0, 0, NULL, NULL, NULL, NULL }
+
+/* Makes a data set from triples in memory, by id. Ids stay as they are; where they are numbered in the
+ * order in which names first appear, train before valid before test, the data set is that of a folder
+ * whose files hold the same triples by name. An entity need not be in any triple.
+ *   out      the data set, to be freed with vlp_dataset_free; NULL on failure
+ *   content  triples, counts and texts; all is copied
+ *   options  NULL: the defaults
+ * `entities` and `relations` may be 0 only where there are no names (and labels) for them. Returns
+ * VLP_ERROR_ARGUMENT for an id out of range and for texts that files could not hold (see
+ * vlp_dataset_from_names; labels likewise, but they may be empty) or that name two ids; else
+ * VLP_ERROR_MEMORY. Several threads may call it at once. */
+VLP_API vlp_status vlp_dataset_from_ids(vlp_dataset **out, const vlp_dataset_content *content,
+                                        const vlp_dataset_options *options);
 
 VLP_API int32_t vlp_dataset_entity_count(const vlp_dataset *dataset);
 VLP_API int32_t vlp_dataset_relation_count(const vlp_dataset *dataset);

@@ -124,7 +124,7 @@ static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const c
         status = vlp_fail(VLP_ERROR_FORMAT,
                           "the base %s was trained on another data set than %s: the names or triples "
                           "differ",
-                          base, dataset->folder);
+                          base, vlp_dataset_title(dataset));
         goto out;
     }
     VLP_CHECK(vlp_run_folder_load_model(other, &progress, &facts, base));
@@ -233,7 +233,7 @@ static vlp_status load_entities(vlp_model *model, const vlp_dataset *dataset, co
     VLP_CHECK(match_rows(rows, dataset, folder, "entities", array.shape[0]));
     int64_t without = 0;
     for (int32_t id = 0; id < table->rows; id++) {
-        if (rows[id] < 0 && id < dataset->seen_entities) {
+        if (rows[id] < 0 && dataset->seen_entities[id]) {
             status = fail_missing(folder, "entities", vlp_dataset_entity_name(dataset, id));
             goto out;
         }
@@ -298,7 +298,7 @@ static vlp_status load_relations(vlp_model *model, const vlp_dataset *dataset, c
     for (int32_t r = 0; r < relations; r++) {
         float *forward = values + (int64_t)r * table->width;
         float *backward = values + (int64_t)(r + relations) * table->width;
-        if (rows[r] < 0 && r < dataset->seen_relations) {
+        if (rows[r] < 0 && dataset->seen_relations[r]) {
             status = fail_missing(folder, "relations", vlp_dataset_relation_name(dataset, r));
             goto out;
         }
