@@ -122,15 +122,13 @@ typedef struct vlp_named_triple {
     const char *head, *relation, *tail;
 } vlp_named_triple;
 
-/* Makes a data set from triples in memory, by name. Ids, order, dropped duplicates and checksum are those
- * of a folder whose files hold the same triples in the same order.
- *   out      the data set, to be freed with vlp_dataset_free; NULL on failure
- *   triples  (VLP_SPLITS) the triples of train, valid, test; NULL where counts is 0
- *   counts   (VLP_SPLITS) how many; train needs at least one
- *   options  NULL: the defaults
- * All texts are copied: the arrays may go after the call. Returns VLP_ERROR_ARGUMENT for a name that a
- * file could not hold (NULL, empty, invalid UTF-8, a control character; the message names split and
- * index), VLP_ERROR_MEMORY or VLP_ERROR_STOPPED. Several threads may call it at once. */
+/* Makes a data set from triples in memory, by name. Ids, order, dropped duplicates and checksum are
+ * those of a folder whose files hold the same triples in the same order. out      the data set, to be
+ * freed with vlp_dataset_free; NULL on failure triples  (VLP_SPLITS) the triples of train, valid, test;
+ * NULL where counts is 0 counts   (VLP_SPLITS) how many; train needs at least one options  NULL: the
+ * defaults All texts are copied: the arrays may go after the call. Returns VLP_ERROR_ARGUMENT for a name
+ * that a file could not hold (NULL, empty, invalid UTF-8, a control character; the message names split
+ * and index), VLP_ERROR_MEMORY or VLP_ERROR_STOPPED. Several threads may call it at once. */
 VLP_API vlp_status vlp_dataset_from_names(vlp_dataset **out,
                                           const vlp_named_triple *const triples[VLP_SPLITS],
                                           const int64_t counts[VLP_SPLITS],
@@ -373,7 +371,8 @@ VLP_API void vlp_audit_free(vlp_audit *audit);
 /* ---- 7. Training ----------------------------------------------------------------------------- */
 
 /* Trains a model on a data set into a run folder: config.ini, model.safetensors, state.safetensors,
- * entities.tsv, relations.tsv, metrics.jsonl, train.log. */
+ * entities.tsv, relations.tsv, triples.tsv.gz, metrics.jsonl, train.log. The folder holds the data set
+ * as well: a run needs no other to be opened. While it is trained, train.lock says who trains it. */
 typedef struct vlp_train_options {
     int32_t version;
     const char *recipe;          /* an INI file of settings, NULL: none */
@@ -385,7 +384,10 @@ typedef struct vlp_train_options {
      * by the names in entities.tsv and relations.tsv where these are beside them. NULL: all is trained.
      */
     const char *base;
-    bool resume; /* go on where the folder's last save stands; a run never saved is started */
+    /* Continues from the folder's last save, with the run's own settings; a run never saved is started.
+     * Of recipe and settings only threads, eval_every, save_every, patience and steps may differ from
+     * the run's own. With other steps, a schedule that depends on them starts anew from there. */
+    bool resume;
     const vlp_observer *observer;
 } vlp_train_options;
 #define VLP_TRAIN_OPTIONS_INIT                                                                          \
@@ -397,11 +399,24 @@ typedef struct vlp_train_report {
     double steps_per_second;
     double loss_horizontal, loss_vertical; /* of the last step */
     double valid_mrr;                      /* the best; NaN without valid */
+    int64_t call_steps;                    /* done in this call */
 } vlp_train_report;
 
-/* When the observer asks to stop, the state is saved and VLP_ERROR_STOPPED returned. */
+/* When the observer asks to stop, the state is saved and VLP_ERROR_STOPPED returned. VLP_ERROR_EXISTS:
+ * the folder is a run, and `resume` is false, or it holds files of others. VLP_ERROR_BUSY: another
+ * training holds it; the message names the process. A call that fails before it has saved anything
+ * leaves nothing behind. */
 VLP_API vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
                              const vlp_train_options *options);
+
+/* The same with a data set that is open already, or was made from memory.
+ *   out      what was done; NULL: not wanted
+ *   dataset  borrowed for the call, not changed; other threads may read it meanwhile
+ *   run      the folder of the run, which is made where it is missing
+ *   options  NULL: the defaults
+ * Returns what vlp_train does. Several threads may train at once, each into a folder of its own. */
+VLP_API vlp_status vlp_train_dataset(vlp_train_report *out, const vlp_dataset *dataset, const char *run,
+                                     const vlp_train_options *options);
 
 /* The settings there are, one after the other; NULL past the last. */
 typedef struct vlp_setting_info {
@@ -414,7 +429,9 @@ VLP_API bool vlp_setting_describe(vlp_setting_info *out, int32_t index);
 typedef struct vlp_run vlp_run;
 typedef struct vlp_run_options {
     int32_t version;
-    const char *data;   /* the data set, where it has moved since training; NULL: where it was */
+    const char *data;   /* a folder with the data set the run was trained on, to use instead of the copy
+                           in the run; its checksum is compared. NULL: the copy, or, for a run of format
+                           1, which has none, the folder it was trained on */
     const char *device; /* as in vlp_train_options */
     int32_t threads;
     const vlp_observer *observer;

@@ -195,7 +195,7 @@ static void refuses(void **state) {
     char run[64];
     snprintf(run, sizeof run, "%s/run", folder);
     must(train(run, false, NULL, NULL));
-    assert_int_equal(train(run, false, NULL, NULL), VLP_ERROR_IO);
+    assert_int_equal(train(run, false, NULL, NULL), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), "is a run already"));
     assert_int_equal(train(run, true, NULL, "dim=9", NULL), VLP_ERROR_ARGUMENT);
     assert_non_null(strstr(vlp_error_message(), "was started with dim = 8, not 9"));

@@ -1,4 +1,4 @@
-/* Embeddings for a head alone.
+/* Embeddings for an aggregator that is trained alone.
  *
  * A folder of arrays holds entities.npy and relations.npy as `vlp export` writes them (translations.npy
  * beside them for transr). Rows belong to the names in entities.tsv and relations.tsv where these are in
@@ -89,8 +89,9 @@ static vlp_status settle_array_sizes(vlp_settings *settings, const char *base) {
 
 vlp_status vlp_base_settle(vlp_settings *settings, const char *base) {
     if (settings->trains != VLP_TRAINS_AGGREGATOR || !settings->vertical)
-        return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "--base trains a head alone: trains = head and vertical = on are its settings");
+        return vlp_fail(
+            VLP_ERROR_ARGUMENT,
+            "a base is for training the aggregator alone: trains = aggregator and vertical = on");
     if (!vlp_run_folder_exists(base)) return settle_array_sizes(settings, base);
     vlp_settings saved;
     VLP_TRY(vlp_run_folder_settings(&saved, base));
@@ -114,11 +115,14 @@ static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const c
     vlp_model *other = NULL;
     vlp_progress_state progress;
     vlp_run_facts facts;
+    vlp_settings settings;
     char checksum[33];
     vlp_status status = VLP_OK;
     VLP_CHECK(vlp_model_new(&other, model->backend, model->compute, &model->options, model->entities,
                             model->relations, false, false));
     VLP_CHECK(vlp_run_folder_load_facts(&facts, base));
+    VLP_CHECK(vlp_run_folder_settings(&settings, base));
+    VLP_CHECK(vlp_run_folder_verify(&facts, &settings, base));
     vlp_dataset_checksum(checksum, dataset);
     if (strcmp(checksum, facts.checksum) != 0) {
         status = vlp_fail(VLP_ERROR_FORMAT,
@@ -213,7 +217,8 @@ static vlp_status check_finite(const float *values, int64_t count, const char *f
                                const char *what) {
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
-            return vlp_fail(VLP_ERROR_FORMAT, "%s/%s.npy has a number that is not finite", folder, what);
+            return vlp_fail(VLP_ERROR_FORMAT, "%s/%s.npy has a value that is NaN or infinite", folder,
+                            what);
     return VLP_OK;
 }
 
@@ -243,7 +248,7 @@ static vlp_status load_entities(vlp_model *model, const vlp_dataset *dataset, co
                    (size_t)table->width * sizeof *values);
     }
     if (without > 0)
-        vlp_log(observer, "%lld entities that are not in train have no row in %s: zeros stand for them",
+        vlp_log(observer, "%lld entities that are not in train have no row in %s: they are zeros",
                 (long long)without, folder);
     status = model->backend->upload(model->compute, table->value, values,
                                     (size_t)table->rows * (size_t)table->width * sizeof *values);
