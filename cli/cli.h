@@ -61,7 +61,7 @@ double cli_number(struct argp_state *state, const char *option, const char *text
                   double most);
 
 /* An observer that draws on standard error: a bar on a terminal, rare plain lines elsewhere; it asks to
- * stop after SIGINT or SIGTERM. */
+ * stop after SIGINT, SIGTERM or SIGHUP. */
 const vlp_observer *cli_observer(const cli_common *common);
 void cli_observer_end(void); /* clears the bar */
 

@@ -36,7 +36,7 @@ static const struct argp_option eval_options[] = {
      "Only these entities compete, a name a line; adds the area under precision and recall", 0},
     {"control", KEY_CONTROL, NULL, 0,
      "Also the same head trained without references (kept as RUN/control)", 0},
-    {"data", KEY_DATA, "DIR", 0, "The data set, where it has moved since training", 0},
+    {"data", KEY_DATA, "DIR", 0, "A copy of the data set, to use instead of the one in the run", 0},
     {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
     {0}};
 

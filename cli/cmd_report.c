@@ -23,7 +23,7 @@ static const struct argp_option options[] = {
     {"split", KEY_SPLIT, "NAME", 0, "valid or test (test)", 0},
     {"examples", KEY_EXAMPLES, "N", 0, "Queries to show, drawn at random by --seed (6)", 0},
     {"title", KEY_TITLE, "TEXT", 0, "The page's title", 0},
-    {"data", KEY_DATA, "DIR", 0, "The data set, where it has moved since training", 0},
+    {"data", KEY_DATA, "DIR", 0, "A copy of the data set, to use instead of the one in the run", 0},
     {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
     {0}};
 

@@ -34,8 +34,9 @@ static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", 0, "Any setting; wins over the recipe", 0},
     {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
     {"base", KEY_BASE, "RUN|DIR", 0,
-     "Train the vertical head alone over a finished run's embeddings, or over a folder of arrays", 0},
-    {"resume", KEY_RESUME, NULL, 0, "Go on with a run where its last save stands", 0},
+     "Train the vertical aggregator alone over a finished run's embeddings, or over a folder of arrays",
+     0},
+    {"resume", KEY_RESUME, NULL, 0, "Continue a run from its last save, with its own settings", 0},
     {"settings", KEY_SETTINGS, NULL, 0, "List every setting, and stop", 0},
     {0}};
 
@@ -102,6 +103,7 @@ static void print_report(const cli_common *common, const char *run, const vlp_tr
         json_object(&json, NULL);
         json_string(&json, "run", run);
         json_integer(&json, "steps", report->steps);
+        json_integer(&json, "call_steps", report->call_steps);
         json_number(&json, "seconds", report->seconds);
         json_number(&json, "steps_per_s", report->steps_per_second);
         json_number(&json, "loss_horizontal", report->loss_horizontal);
@@ -111,8 +113,9 @@ static void print_report(const cli_common *common, const char *run, const vlp_tr
         putchar('\n');
         return;
     }
-    printf("%s: %s steps in %.1f s (%.1f a second)", run, cli_count(report->steps), report->seconds,
-           report->steps_per_second);
+    printf("%s: %s in %.1f s (%.1f per second)", run, cli_things(report->call_steps, "step"),
+           report->seconds, report->steps_per_second);
+    if (report->call_steps != report->steps) printf(", %s in all", cli_count(report->steps));
     if (isfinite(report->valid_mrr)) printf(", valid MRR %.4f", report->valid_mrr);
     putchar('\n');
 }
@@ -130,9 +133,9 @@ int cmd_train(int argc, char **argv) {
         "vlp train",
         "DIR -o RUN",
         "Train a model on a data set; the run's folder holds its weights, settings and metrics.\v"
-        "Interrupting saves and stops; --resume goes on as if nothing had happened. `vlp train "
-        "--settings` "
-        "lists every setting with its default.",
+        "Interrupting saves and stops; --resume goes on as if nothing had happened. It may change "
+        "threads, device, eval_every, save_every, patience and steps, nothing else. `vlp train "
+        "--settings` lists every setting with its default.",
         options,
         parse,
         1,

@@ -108,6 +108,10 @@ const vlp_observer *cli_observer(const cli_common *common) {
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    /* A terminal that goes away; nohup has said that it does not matter. */
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
     screen.observer = (vlp_observer){on_log, on_progress, on_stop, NULL};
     if (common->quiet) screen.observer = (vlp_observer){NULL, NULL, on_stop, NULL};
     return &screen.observer;

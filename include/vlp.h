@@ -153,6 +153,54 @@ VLP_API vlp_status vlp_dataset_open(vlp_dataset **out, const char *folder,
                                     const vlp_dataset_options *options);
 VLP_API void vlp_dataset_free(vlp_dataset *dataset);
 
+/* A triple by its names. */
+typedef struct vlp_named_triple {
+    const char *head, *relation, *tail;
+} vlp_named_triple;
+
+/* Makes a data set from triples in memory, by name. Ids, order, dropped duplicates and checksum are
+ * those of a folder whose files hold the same triples in the same order.
+ *
+ * out: the data set, to be freed with vlp_dataset_free; NULL on failure.
+ * triples: (VLP_SPLITS) the triples of train, valid, test; NULL where counts is 0. Texts are copied.
+ * counts: (VLP_SPLITS) how many; train needs at least one.
+ * options: NULL: the defaults.
+ *
+ * VLP_ERROR_ARGUMENT: a name that a file could not hold (NULL, empty, invalid UTF-8, a control
+ * character; the message names split and index); VLP_ERROR_STOPPED. Thread-safe. */
+VLP_API vlp_status vlp_dataset_from_names(vlp_dataset **out,
+                                          const vlp_named_triple *const triples[VLP_SPLITS],
+                                          const int64_t counts[VLP_SPLITS],
+                                          const vlp_dataset_options *options);
+
+/* What a data set is made of, by ids. Borrowed for the call. */
+typedef struct vlp_dataset_content {
+    int32_t version;
+    const vlp_triple *triples[VLP_SPLITS]; /* of train, valid, test; NULL where counts is 0 */
+    int64_t counts[VLP_SPLITS];            /* train needs at least one */
+    int32_t entities, relations;           /* ids are 0 .. count - 1; 0: one more than the largest id */
+    const char *const *entity_names;       /* (entities), distinct; NULL: the ids in decimal */
+    const char *const *relation_names;     /* (relations), likewise */
+    const char *const *entity_labels;      /* (entities), members NULL where there is none; NULL: none */
+    const char *const *entity_descriptions; /* likewise */
+} vlp_dataset_content;
+#define VLP_DATASET_CONTENT_VERSION 1
+#define VLP_DATASET_CONTENT_INIT                                                                        \
+    { VLP_DATASET_CONTENT_VERSION, {NULL}, {0}, 0, 0, NULL, NULL, NULL, NULL }
+
+/* Makes a data set from triples in memory, by id. Ids stay as they are; where they are numbered in the
+ * order in which names first appear, train before valid before test, the data set is that of a folder
+ * whose files hold the same triples by name. An entity need not be in any triple.
+ *   out      the data set, to be freed with vlp_dataset_free; NULL on failure
+ *   content  triples, counts and texts; all is copied
+ *   options  NULL: the defaults
+ * `entities` and `relations` may be 0 only where there are no names (and labels) for them. Returns
+ * VLP_ERROR_ARGUMENT for an id out of range and for texts that files could not hold (see
+ * vlp_dataset_from_names; labels likewise, but they may be empty) or that name two ids; else
+ * VLP_ERROR_MEMORY. Several threads may call it at once. */
+VLP_API vlp_status vlp_dataset_from_ids(vlp_dataset **out, const vlp_dataset_content *content,
+                                        const vlp_dataset_options *options);
+
 /* Entities and relations of all splits, inverse relations not counted; 0 for NULL. */
 VLP_API int32_t vlp_dataset_entity_count(const vlp_dataset *dataset);
 VLP_API int32_t vlp_dataset_relation_count(const vlp_dataset *dataset);
@@ -398,8 +446,11 @@ typedef struct vlp_train_options {
      * run, whose settings are then the defaults; or arrays as vlp_run_export writes them, with the names
      * of their rows in entities.tsv and relations.tsv where these exist. NULL: everything is trained. */
     const char *base;
-    bool resume; /* continue from the folder's last save; a run that was never saved is started */
-    const vlp_observer *observer; /* NULL: none */
+    /* Continues from the folder's last save, with the run's own settings; a run never saved is started.
+     * Of recipe and settings only threads, eval_every, save_every, patience and steps may differ from
+     * the run's own. With other steps, a schedule that depends on them starts anew from there. */
+    bool resume;
+    const vlp_observer *observer;
 } vlp_train_options;
 #define VLP_TRAIN_OPTIONS_VERSION 1
 #define VLP_TRAIN_OPTIONS_INIT                                                                          \
@@ -411,20 +462,29 @@ typedef struct vlp_train_report {
     double steps_per_second;
     double loss_horizontal, loss_vertical; /* of the last step */
     double valid_mrr;                      /* the best validation MRR; NaN without a validation split */
+    int64_t call_steps;                    /* done in this call */
 } vlp_train_report;
 
 /* Trains a model on the data set in folder `data` into the run folder `run`: config.ini,
- * model.safetensors, state.safetensors, entities.tsv, relations.tsv, metrics.jsonl, train.log. `out`
- * (NULL: not wanted) receives the report.
+ * model.safetensors, state.safetensors, entities.tsv, relations.tsv, triples.tsv.gz, metrics.jsonl,
+ * train.log. The run holds its data set: it needs no other folder to be opened. `out` (NULL: not wanted)
+ * receives the report. While it is trained, train.lock in the folder names the process. A call that
+ * fails before it has saved anything leaves nothing behind. Thread-safe, one folder per call.
  *
  * VLP_ERROR_STOPPED: the observer asked to stop; what was trained is saved, `out` is filled, and
- * `resume` continues. VLP_ERROR_EXISTS: the folder holds a run, and `resume` is false.
+ * `resume` continues. VLP_ERROR_EXISTS: the folder holds a run, and `resume` is false, or it holds other
+ * files. VLP_ERROR_BUSY: another call or process is training this run; the message names the process.
  * VLP_ERROR_UNKNOWN: a setting that does not exist; VLP_ERROR_ARGUMENT: a value out of its range, or
  * settings that contradict each other; VLP_ERROR_FORMAT: such a mistake in the recipe, a wrong line in
  * the data set, or a damaged run. VLP_ERROR_DIVERGED: a loss or gradient is NaN or infinite.
- * VLP_ERROR_DEVICE, VLP_ERROR_IO. VLP_ERROR_BUSY: another call or process is training this run. */
+ * VLP_ERROR_DEVICE, VLP_ERROR_IO. */
 VLP_API vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
                              const vlp_train_options *options);
+
+/* The same on `dataset`, which is open already or was made from memory. It is borrowed for the call and
+ * not changed; other threads may read it meanwhile. Returns what vlp_train returns. */
+VLP_API vlp_status vlp_train_dataset(vlp_train_report *out, const vlp_dataset *dataset, const char *run,
+                                     const vlp_train_options *options);
 
 /* A setting: its name, its section in config.ini, its default, what it may be, and a line of help. All
  * are constants but `range`, which is borrowed from the thread until its next call. */
@@ -441,7 +501,9 @@ VLP_API bool vlp_setting_describe(vlp_setting_info *out, int32_t index);
 typedef struct vlp_run vlp_run;
 typedef struct vlp_run_options {
     int32_t version;
-    const char *data;   /* the data set, where it has moved since training; NULL: where it was */
+    const char *data;   /* a folder with the data set the run was trained on, to use instead of the copy
+                           in the run; its checksum is compared. NULL: the copy, or, for a run of format
+                           1, which has none, the folder it was trained on */
     const char *device; /* as in vlp_train_options */
     int32_t threads;
     const vlp_observer *observer; /* of opening; NULL: none */

@@ -161,6 +161,29 @@ static void data_sets(void **state) {
     vlp_dataset_options negative = VLP_DATASET_OPTIONS_INIT;
     negative.threads = -1;
     REFUSED("-1 threads", vlp_dataset_open, &made, data, &negative);
+    const vlp_named_triple *const named[VLP_SPLITS] = {&(vlp_named_triple){"a", "r", "b"}, NULL, NULL};
+    const int64_t one[VLP_SPLITS] = {1, 0, 0}, less[VLP_SPLITS] = {1, -1, 0},
+                  more[VLP_SPLITS] = {1, 1, 0};
+    NULL_REFUSED(out, vlp_dataset_from_names, NULL, named, one, NULL);
+    NULL_REFUSED(triples, vlp_dataset_from_names, &made, NULL, one, NULL);
+    NULL_REFUSED(counts, vlp_dataset_from_names, &made, named, NULL, NULL);
+    REFUSED("-1 triples", vlp_dataset_from_names, &made, named, less, NULL);
+    REFUSED("array is NULL", vlp_dataset_from_names, &made, named, more, NULL);
+    REFUSED("-1 threads", vlp_dataset_from_names, &made, named, one, &negative);
+    VERSIONS_REFUSED(vlp_dataset_options, VLP_DATASET_OPTIONS_INIT, vlp_dataset_from_names, &made, named,
+                     one, &options);
+    vlp_dataset_content content = VLP_DATASET_CONTENT_INIT;
+    NULL_REFUSED(out, vlp_dataset_from_ids, NULL, &content, NULL);
+    NULL_REFUSED(given, vlp_dataset_from_ids, &made, NULL, NULL);
+    VERSIONS_REFUSED(vlp_dataset_content, VLP_DATASET_CONTENT_INIT, vlp_dataset_from_ids, &made,
+                     &options, NULL);
+    VERSIONS_REFUSED(vlp_dataset_options, VLP_DATASET_OPTIONS_INIT, vlp_dataset_from_ids, &made,
+                     &content, &options);
+    content.counts[VLP_TRAIN] = 1;
+    REFUSED("array is NULL", vlp_dataset_from_ids, &made, &content, NULL);
+    content.triples[VLP_TRAIN] = &(vlp_triple){0, -1, 0};
+    REFUSED("relation -1", vlp_dataset_from_ids, &made, &content, NULL);
+    assert_null(made);
     DOES_NOTHING(vlp_dataset_free, NULL);
     GIVES(0, vlp_dataset_entity_count, NULL);
     GIVES(0, vlp_dataset_relation_count, NULL);
@@ -361,6 +384,10 @@ static void training(void **state) {
     vlp_train_report report = {.steps = 77};
     NULL_REFUSED(data, vlp_train, &report, NULL, new_folder, NULL);
     NULL_REFUSED(run, vlp_train, &report, data, NULL, NULL);
+    NULL_REFUSED(dataset, vlp_train_dataset, &report, NULL, new_folder, NULL);
+    NULL_REFUSED(run, vlp_train_dataset, &report, dataset, NULL, NULL);
+    VERSIONS_REFUSED(vlp_train_options, VLP_TRAIN_OPTIONS_INIT, vlp_train_dataset, &report, dataset,
+                     new_folder, &options);
     VERSIONS_REFUSED(vlp_train_options, VLP_TRAIN_OPTIONS_INIT, vlp_train, &report, data, new_folder,
                      &options);
     vlp_train_options wrong = VLP_TRAIN_OPTIONS_INIT;

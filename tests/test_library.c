@@ -61,6 +61,7 @@ static void header_stands_alone(void **state) {
     support_write_text(folder, "use.c",
                        "#include \"vlp.h\"\n"
                        "vlp_dataset_options dataset = VLP_DATASET_OPTIONS_INIT;\n"
+                       "vlp_dataset_content content = VLP_DATASET_CONTENT_INIT;\n"
                        "vlp_split_options split = VLP_SPLIT_OPTIONS_INIT;\n"
                        "vlp_table_options table = VLP_TABLE_OPTIONS_INIT;\n"
                        "vlp_family_options family = VLP_FAMILY_OPTIONS_INIT;\n"

@@ -194,20 +194,37 @@ static void history_is_what_was_noted(void **state) {
     near_to(best, info.valid_mrr, 1e-6); /* the file has six digits */
     vlp_history_free(history);
 
-    /* A file of another hand, or damaged: what can be read is read, and nothing breaks. */
+    /* Figures that a version does not know, or does not have, are no damage. */
     char *kept = support_read(support_path(work, "head"), "metrics.jsonl");
     support_write_text(support_path(work, "head"), "metrics.jsonl",
-                       "{\"step\":1,\"loss\":1,\"loss_horizontal\":nan,\"loss_vertical\":2.5,"
-                       "\"valid_mrr\":null}\n{\"step\":7}\nno line of ours\n{\"step\":9");
+                       "{\"step\":1,\"loss\":1,\"loss_path\":-2e-05,\"loss_vertical\":2.5,"
+                       "\"valid_mrr\":null}\n{\"step\":7}\n");
     must(vlp_run_history(&history, run));
     assert_int_equal(history->count, 2);
     assert_true(isnan(history->items[0].loss_horizontal) && isnan(history->items[0].valid_mrr));
     near_to(history->items[0].loss_vertical, 2.5, 0);
     assert_true(history->items[1].step == 7 && isnan(history->items[1].loss_vertical));
     vlp_history_free(history);
-    support_write(support_path(work, "head"), "metrics.jsonl", "{\"step\":3}\0\n{\"step\":4}\n", 23);
-    must(vlp_run_history(&history, run));
-    vlp_history_free(history);
+
+    /* A damaged line is named. */
+    static const struct {
+        const char *text;
+        size_t size; /* 0: up to the end of the text */
+        const char *place;
+    } damaged[] = {{"{\"step\":1,\"loss\":nan}\n", 0, "metrics.jsonl:1:"},
+                   {"{\"step\":1}\nno line of ours\n", 0, "metrics.jsonl:2:"},
+                   {"{\"step\":1}\n{\"step\":2}\n{\"step\":9", 0, "metrics.jsonl:3:"},
+                   {"{\"step\":1}\n\n", 0, "metrics.jsonl:2:"},
+                   {"{\"step\":1,\"loss\":1.2.3}\n", 0, "metrics.jsonl:1:"},
+                   {"{\"step\":-1}\n", 0, "metrics.jsonl:1:"},
+                   {"{\"step\":3}\0\n{\"step\":4}\n", 23, "metrics.jsonl:1:"}};
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        support_write(support_path(work, "head"), "metrics.jsonl", damaged[i].text,
+                      damaged[i].size ? damaged[i].size : strlen(damaged[i].text));
+        assert_int_equal(vlp_run_history(&history, run), VLP_ERROR_FORMAT);
+        assert_null(history);
+        assert_non_null(strstr(vlp_error_message(), damaged[i].place));
+    }
     support_write_text(support_path(work, "head"), "metrics.jsonl", kept);
     free(kept);
     vlp_run_free(run);

@@ -48,7 +48,7 @@ static const char every_text[] =
     "cross-entropy 9 uniform self-adversarial 0.1 0.2 0.3 0.4 paper off "
     "0.5 0.6 "
     "off 4 2 0.7 0.8 0.9 on 11 "
-    "head 12 13 bf16 adagrad 0.01 0.02 0.03 0.04 cosine 14 0.05 15 0.06 16 17 18 19 "
+    "aggregator 12 13 bf16 adagrad 0.01 0.02 0.03 0.04 cosine 14 0.05 15 0.06 16 17 18 19 "
     "20 21";
 
 static void test_every_member(void **state) {
@@ -565,8 +565,9 @@ static void test_check_training(void **state) {
                     "candidates = 1 leaves the softmax no choice; use all, or 2 or more");
     expect_together("candidates = 2\n", NULL);
     expect_together("candidates = all\n", NULL);
-    static const char frozen[] = "rate = 0 trains nothing; only the vertical head can do without it, "
-                                 "with a vertical_rate of its own";
+    static const char frozen[] =
+        "rate = 0 trains nothing; only the vertical aggregator can do without it, "
+        "with a vertical_rate of its own";
     expect_together("rate = 0\n", frozen);
     expect_together("rate = 0\nvertical_rate = 0.1\nvertical = off\n", frozen);
     expect_together("rate = 0\nvertical_rate = 0.1\n", NULL);
@@ -600,6 +601,52 @@ static void test_check_ranges(void **state) {
     assert_int_equal(vlp_settings_check(&settings), VLP_ERROR_ARGUMENT);
 }
 
+/* What a run's weights carry: the settings that determine its results, and no others. */
+static void test_digest(void **state) {
+    (void)state;
+    int32_t count;
+    const vlp_setting *table = vlp_settings_table(&count);
+    char text[VLP_SETTINGS_TEXT], digest[33], other[33], name[80];
+    vlp_settings_describe(text, digest, &every_member);
+    assert_int_equal(strlen(digest), 32);
+    assert_int_equal(vlp_settings_verify(&every_member, text, digest, "here"), VLP_OK);
+    int32_t adjustable = 0;
+    for (int32_t i = 0; i < count; i++) {
+        vlp_settings changed = every_member;
+        char value[64];
+        vlp_settings_get(value, &every_member, &table[i]);
+        assert_int_equal(vlp_settings_set(&changed, table[i].name, table[i].fallback, NULL), VLP_OK);
+        vlp_settings_describe(text, other, &changed);
+        vlp_settings_describe(text, digest, &every_member);
+        adjustable += table[i].adjustable;
+        /* As a later version would see it that has no digest of these texts. */
+        const char *digests[] = {digest, "of another spelling"};
+        for (int j = 0; j < 2; j++) {
+            vlp_status status = vlp_settings_verify(&changed, text, digests[j], "here");
+            assert_int_equal(status, table[i].adjustable ? VLP_OK : VLP_ERROR_FORMAT);
+            if (status == VLP_OK) continue;
+            snprintf(name, sizeof name, "here: %s = %s, not %s", table[i].name, table[i].fallback,
+                     value);
+            assert_string_equal(vlp_error_message(), name);
+        }
+        assert_true((strcmp(digest, other) == 0) == table[i].adjustable);
+    }
+    assert_int_equal(adjustable, 5);
+    assert_true(setting_named("steps")->adjustable && setting_named("threads")->adjustable);
+
+    /* A value that has another name now, and settings that were not there yet. */
+    vlp_settings settings;
+    vlp_settings_default(&settings);
+    assert_int_equal(vlp_settings_set(&settings, "trains", "head", NULL), VLP_OK);
+    assert_int_equal(settings.trains, VLP_TRAINS_AGGREGATOR);
+    assert_int_equal(vlp_settings_verify(&settings, "trains=head dim=200", "", "here"), VLP_OK);
+    assert_int_equal(vlp_settings_verify(&settings, "dim=9  trains=all", "", "here"), VLP_ERROR_FORMAT);
+    assert_string_equal(vlp_error_message(), "here: dim = 200, not 9; trains = aggregator, not all");
+    assert_int_equal(vlp_settings_verify(&settings, "dim", "", "here"), VLP_ERROR_FORMAT);
+    assert_int_equal(vlp_settings_verify(&settings, "dims=3", "", "here"), VLP_ERROR_FORMAT);
+    assert_non_null(strstr(vlp_error_message(), "here: there is no setting 'dims'"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_member), cmocka_unit_test(test_table),
@@ -609,7 +656,7 @@ int main(void) {
         cmocka_unit_test(test_recipe),       cmocka_unit_test(test_wrong_recipes),
         cmocka_unit_test(test_files),        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_check_model),  cmocka_unit_test(test_check_training),
-        cmocka_unit_test(test_check_ranges),
+        cmocka_unit_test(test_check_ranges), cmocka_unit_test(test_digest),
     };
     return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
 }

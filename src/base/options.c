@@ -10,6 +10,7 @@
     const vlp_options_kind type##_kind = {#type, newest, {__VA_ARGS__}}
 
 KIND(vlp_dataset_options, VLP_DATASET_OPTIONS_VERSION, END(vlp_dataset_options, observer));
+KIND(vlp_dataset_content, VLP_DATASET_CONTENT_VERSION, END(vlp_dataset_content, entity_descriptions));
 KIND(vlp_split_options, VLP_SPLIT_OPTIONS_VERSION, END(vlp_split_options, observer));
 KIND(vlp_table_options, VLP_TABLE_OPTIONS_VERSION, END(vlp_table_options, header));
 KIND(vlp_family_options, VLP_FAMILY_OPTIONS_VERSION, END(vlp_family_options, seed));

@@ -24,6 +24,7 @@ typedef struct vlp_options_kind {
 /* Every option struct of vlp.h. */
 #define VLP_OPTION_STRUCTS(DO)                                                                          \
     DO(vlp_dataset_options)                                                                             \
+    DO(vlp_dataset_content)                                                                             \
     DO(vlp_split_options)                                                                               \
     DO(vlp_table_options)                                                                               \
     DO(vlp_family_options)                                                                              \

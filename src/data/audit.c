@@ -28,8 +28,8 @@ static void find_unseen(vlp_audit *audit, const vlp_dataset *dataset) {
         audit->unseen_example[split] = -1;
         for (int64_t i = 0; i < dataset->splits[split].count && audit->unseen_example[split] < 0; i++) {
             vlp_triple triple = dataset->splits[split].items[i];
-            if (triple.head >= dataset->seen_entities) audit->unseen_example[split] = triple.head;
-            if (triple.tail >= dataset->seen_entities) audit->unseen_example[split] = triple.tail;
+            if (!dataset->seen_entities[triple.head]) audit->unseen_example[split] = triple.head;
+            if (!dataset->seen_entities[triple.tail]) audit->unseen_example[split] = triple.tail;
         }
     }
 }

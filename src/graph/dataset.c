@@ -46,6 +46,18 @@ static vlp_status find_split(char **out, const char *folder, const char *split) 
     return VLP_OK;
 }
 
+vlp_status vlp_dataset_end_split(vlp_dataset *dataset, vlp_split split) {
+    vlp_triple_list *triples = &dataset->splits[split];
+    VLP_TRY(vlp_triple_list_unique(triples, &dataset->duplicates[split],
+                                   vlp_dictionary_size(dataset->entities), dataset->threads));
+    void *trimmed = vlp_realloc(triples->items, (size_t)triples->count, sizeof *triples->items);
+    if (trimmed) {
+        triples->items = trimmed;
+        triples->capacity = triples->count;
+    }
+    return VLP_OK;
+}
+
 static vlp_status read_split(vlp_dataset *dataset, vlp_split split, const vlp_dataset_options *options) {
     char *path = NULL;
     VLP_TRY(find_split(&path, dataset->folder, vlp_split_names[split]));
@@ -54,13 +66,7 @@ static vlp_status read_split(vlp_dataset *dataset, vlp_split split, const vlp_da
     if (path) {
         vlp_read_sink sink = {dataset->entities, dataset->relations, triples, 0};
         VLP_CHECK(vlp_read_file(&sink, path, options->threads, options->observer));
-        VLP_CHECK(vlp_triple_list_unique(triples, &dataset->duplicates[split],
-                                         vlp_dictionary_size(dataset->entities), options->threads));
-        void *trimmed = vlp_realloc(triples->items, (size_t)triples->count, sizeof *triples->items);
-        if (trimmed) {
-            triples->items = trimmed;
-            triples->capacity = triples->count;
-        }
+        VLP_CHECK(vlp_dataset_end_split(dataset, split));
     }
     if (split == VLP_TRAIN && triples->count == 0) {
         status = path ? vlp_fail(VLP_ERROR_FORMAT, "%s has no triples", path)
@@ -87,30 +93,15 @@ out:
     return status;
 }
 
-static vlp_status fill(vlp_dataset *dataset, const char *folder, const vlp_dataset_options *options) {
-    dataset->threads = options->threads;
+static vlp_status read_folder(vlp_dataset *dataset, const char *folder,
+                              const vlp_dataset_options *options) {
     dataset->folder = vlp_string_copy(folder);
     if (!dataset->folder) return vlp_fail_memory("a folder name");
     if (!vlp_path_exists(folder)) return vlp_fail(VLP_ERROR_IO, "there is no folder %s", folder);
-    VLP_TRY(vlp_dictionary_new(&dataset->entities));
-    VLP_TRY(vlp_dictionary_new(&dataset->relations));
-    for (int split = 0; split < VLP_SPLITS; split++) {
+    for (int split = 0; split < VLP_SPLITS; split++)
         VLP_TRY(read_split(dataset, (vlp_split)split, options));
-        if (split == VLP_TRAIN) {
-            dataset->seen_entities = vlp_dictionary_size(dataset->entities);
-            dataset->seen_relations = vlp_dictionary_size(dataset->relations);
-        }
-    }
-    /* Inverse relations are numbered behind the others. */
-    if (vlp_dictionary_size(dataset->relations) > INT32_MAX / 2)
-        return vlp_fail(VLP_ERROR_FORMAT, "%s has more than %d relations", folder, INT32_MAX / 2);
-    vlp_dictionary_trim(dataset->entities);
-    vlp_dictionary_trim(dataset->relations);
     VLP_TRY(read_labels(dataset));
-    const vlp_triple_list *train = &dataset->splits[VLP_TRAIN];
-    return vlp_graph_new(&dataset->graph, train->items, train->count,
-                         vlp_dictionary_size(dataset->entities), vlp_dictionary_size(dataset->relations),
-                         options->threads);
+    return vlp_dataset_finish(dataset);
 }
 
 vlp_status vlp_dataset_open(vlp_dataset **out, const char *folder, const vlp_dataset_options *given) {
@@ -120,15 +111,60 @@ vlp_status vlp_dataset_open(vlp_dataset **out, const char *folder, const vlp_dat
     vlp_dataset_options options = VLP_DATASET_OPTIONS_INIT;
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_dataset_options, &options, given));
     VLP_TRY(vlp_check_threads(options.threads));
-    vlp_dataset *dataset = vlp_alloc_zero(1, sizeof *dataset);
-    if (!dataset) return vlp_fail_memory("a data set");
-    vlp_status status = fill(dataset, folder, &options);
+    vlp_dataset *dataset = NULL;
+    VLP_TRY(vlp_dataset_start(&dataset, options.threads));
+    vlp_status status = read_folder(dataset, folder, &options);
     if (status != VLP_OK) {
         vlp_dataset_free(dataset);
         return status;
     }
     *out = dataset;
     return VLP_OK;
+}
+
+/* ---- Making, from files and from memory ---------------------------------------------------------- */
+
+vlp_status vlp_dataset_start(vlp_dataset **out, int32_t threads) {
+    *out = NULL;
+    vlp_dataset *dataset = vlp_alloc_zero(1, sizeof *dataset);
+    if (!dataset) return vlp_fail_memory("a data set");
+    dataset->threads = threads;
+    vlp_status status = vlp_dictionary_new(&dataset->entities);
+    if (status == VLP_OK) status = vlp_dictionary_new(&dataset->relations);
+    if (status != VLP_OK) {
+        vlp_dataset_free(dataset);
+        return status;
+    }
+    *out = dataset;
+    return VLP_OK;
+}
+
+static vlp_status mark_seen(vlp_dataset *dataset) {
+    const vlp_triple_list *train = &dataset->splits[VLP_TRAIN];
+    dataset->seen_entities = vlp_alloc_zero((size_t)vlp_dictionary_size(dataset->entities), 1);
+    dataset->seen_relations = vlp_alloc_zero((size_t)vlp_dictionary_size(dataset->relations), 1);
+    if (!dataset->seen_entities || !dataset->seen_relations) return vlp_fail_memory("a data set");
+    for (int64_t i = 0; i < train->count; i++) {
+        dataset->seen_entities[train->items[i].head] = 1;
+        dataset->seen_entities[train->items[i].tail] = 1;
+        dataset->seen_relations[train->items[i].relation] = 1;
+    }
+    return VLP_OK;
+}
+
+vlp_status vlp_dataset_finish(vlp_dataset *dataset) {
+    const vlp_triple_list *train = &dataset->splits[VLP_TRAIN];
+    int32_t entities = vlp_dictionary_size(dataset->entities);
+    int32_t relations = vlp_dictionary_size(dataset->relations);
+    /* Inverse relations are numbered behind the others. */
+    if (relations > INT32_MAX / 2)
+        return vlp_fail(VLP_ERROR_FORMAT, "%s has more than %d relations", vlp_dataset_title(dataset),
+                        INT32_MAX / 2);
+    vlp_dictionary_trim(dataset->entities);
+    vlp_dictionary_trim(dataset->relations);
+    VLP_TRY(mark_seen(dataset));
+    return vlp_graph_new(&dataset->graph, train->items, train->count, entities, relations,
+                         dataset->threads);
 }
 
 void vlp_dataset_free(vlp_dataset *dataset) {
@@ -138,11 +174,17 @@ void vlp_dataset_free(vlp_dataset *dataset) {
     vlp_labels_free(dataset->labels);
     vlp_dictionary_free(dataset->entities);
     vlp_dictionary_free(dataset->relations);
+    vlp_free(dataset->seen_entities);
+    vlp_free(dataset->seen_relations);
     vlp_free(dataset->folder);
     vlp_free(dataset);
 }
 
 /* ---- Names --------------------------------------------------------------------------------------- */
+
+const char *vlp_dataset_title(const vlp_dataset *dataset) {
+    return dataset->folder ? dataset->folder : "the data set in memory";
+}
 
 int32_t vlp_dataset_entity_count(const vlp_dataset *dataset) {
     return dataset ? vlp_dictionary_size(dataset->entities) : 0;
@@ -333,14 +375,14 @@ static void count_unseen(vlp_dataset_stats *stats, const vlp_dataset *dataset, v
         int32_t ends[2] = {triple.head, triple.tail};
         bool unseen = false;
         for (int end = 0; end < 2; end++) {
-            if (ends[end] < dataset->seen_entities) continue;
+            if (dataset->seen_entities[ends[end]]) continue;
             unseen = true;
             if (met[ends[end]]) continue;
             met[ends[end]] = 1;
             stats->unseen_entities[split]++;
         }
         stats->unseen_triples[split] += unseen;
-        if (triple.relation >= dataset->seen_relations && !met[entities + triple.relation]) {
+        if (!dataset->seen_relations[triple.relation] && !met[entities + triple.relation]) {
             met[entities + triple.relation] = 1;
             stats->unseen_relations[split]++;
         }
@@ -353,7 +395,7 @@ vlp_status vlp_dataset_describe(vlp_dataset_stats *out, const vlp_dataset *datas
     vlp_dataset_stats stats = {.entities = vlp_dataset_entity_count(dataset),
                                .relations = vlp_dataset_relation_count(dataset)};
     stats.bytes = vlp_dictionary_bytes(dataset->entities) + vlp_dictionary_bytes(dataset->relations) +
-                  vlp_graph_bytes(dataset->graph);
+                  vlp_graph_bytes(dataset->graph) + stats.entities + stats.relations;
     if (dataset->labels) {
         stats.labels = vlp_labels_count(dataset->labels);
         stats.bytes += vlp_labels_bytes(dataset->labels);

@@ -75,28 +75,72 @@ static vlp_status parse(vlp_labels *labels, const char *name, const vlp_dictiona
     return VLP_OK;
 }
 
-vlp_status vlp_labels_read(vlp_labels **out, vlp_source *source, const vlp_dictionary *entities) {
-    *out = NULL;
-    vlp_status status = VLP_OK;
+/* No labels yet, for so many entities. */
+static vlp_status labels_start(vlp_labels **out, int32_t entities) {
     vlp_labels *labels = vlp_alloc_zero(1, sizeof *labels);
     if (!labels) return vlp_fail_memory("labels");
-    labels->entities = vlp_dictionary_size(entities);
-    size_t bytes = (size_t)labels->entities * sizeof *labels->label;
+    labels->entities = entities;
+    size_t bytes = (size_t)entities * sizeof *labels->label;
     labels->label = vlp_alloc(bytes, 1);
     labels->description = vlp_alloc(bytes, 1);
-    labels->met = vlp_alloc_zero((size_t)labels->entities, 1);
-    if (!labels->label || !labels->description || !labels->met) {
-        status = vlp_fail_memory("labels");
-        goto out;
+    if (!labels->label || !labels->description) {
+        vlp_labels_free(labels);
+        return vlp_fail_memory("labels");
     }
     memset(labels->label, 0xff, bytes);
     memset(labels->description, 0xff, bytes);
+    *out = labels;
+    return VLP_OK;
+}
+
+vlp_status vlp_labels_read(vlp_labels **out, vlp_source *source, const vlp_dictionary *entities) {
+    *out = NULL;
+    vlp_status status = VLP_OK;
+    vlp_labels *labels = NULL;
+    VLP_TRY(labels_start(&labels, vlp_dictionary_size(entities)));
+    labels->met = vlp_alloc_zero((size_t)labels->entities, 1);
+    if (!labels->met) {
+        status = vlp_fail_memory("labels");
+        goto out;
+    }
     VLP_CHECK(read_all(labels, source));
     VLP_CHECK(parse(labels, vlp_source_name(source), entities));
     vlp_free(labels->met);
     labels->met = NULL;
 out:
     if (status != VLP_OK) {
+        vlp_labels_free(labels);
+        return status;
+    }
+    *out = labels;
+    return VLP_OK;
+}
+
+/* Where the copy of a text begins, -1 for none. */
+static vlp_status keep_text(int64_t *place, vlp_labels *labels, const char *text) {
+    if (!text || !*text) return VLP_OK;
+    int64_t length = (int64_t)strlen(text) + 1;
+    VLP_TRY(vlp_grow(&labels->text, &labels->capacity, labels->size + length, 1, "labels"));
+    memcpy(labels->text + labels->size, text, (size_t)length);
+    *place = labels->size;
+    labels->size += length;
+    return VLP_OK;
+}
+
+vlp_status vlp_labels_new(vlp_labels **out, const char *const *texts, const char *const *descriptions,
+                          int32_t entities) {
+    *out = NULL;
+    vlp_status status = VLP_OK;
+    vlp_labels *labels = NULL;
+    if (!texts && !descriptions) return VLP_OK;
+    VLP_TRY(labels_start(&labels, entities));
+    for (int32_t i = 0; i < entities; i++) {
+        if (texts) VLP_CHECK(keep_text(&labels->label[i], labels, texts[i]));
+        if (descriptions) VLP_CHECK(keep_text(&labels->description[i], labels, descriptions[i]));
+        labels->count += labels->label[i] >= 0;
+    }
+out:
+    if (status != VLP_OK || labels->size == 0) {
         vlp_labels_free(labels);
         return status;
     }

@@ -9,6 +9,10 @@
 typedef struct vlp_labels vlp_labels;
 
 vlp_status vlp_labels_read(vlp_labels **out, vlp_source *source, const vlp_dictionary *entities);
+/* From memory: texts of (entities), NULL or members NULL or empty where there is none. *out is NULL
+ * where no entity has either. */
+vlp_status vlp_labels_new(vlp_labels **out, const char *const *labels, const char *const *descriptions,
+                          int32_t entities);
 void vlp_labels_free(vlp_labels *labels);
 
 /* NULL where there is none. */

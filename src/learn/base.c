@@ -1,4 +1,4 @@
-/* Embeddings for a head alone.
+/* Embeddings for an aggregator that is trained alone.
  *
  * A folder of arrays holds entities.npy and relations.npy as `vlp export` writes them (translations.npy
  * beside them for transr). Rows belong to the names in entities.tsv and relations.tsv where these are in
@@ -90,8 +90,9 @@ static vlp_status settle_array_sizes(vlp_settings *settings, const char *base) {
 
 vlp_status vlp_base_settle(vlp_settings *settings, const char *base) {
     if (settings->trains != VLP_TRAINS_AGGREGATOR || !settings->vertical)
-        return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "a base is for training the aggregator alone: trains = head and vertical = on");
+        return vlp_fail(
+            VLP_ERROR_ARGUMENT,
+            "a base is for training the aggregator alone: trains = aggregator and vertical = on");
     if (!vlp_run_folder_exists(base)) return settle_array_sizes(settings, base);
     vlp_settings saved;
     VLP_TRY(vlp_run_folder_settings(&saved, base));
@@ -115,17 +116,20 @@ static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const c
     vlp_model *other = NULL;
     vlp_progress_state progress;
     vlp_run_facts facts;
+    vlp_settings settings;
     char checksum[33];
     vlp_status status = VLP_OK;
     VLP_CHECK(vlp_model_new(&other, model->backend, model->compute, &model->options, model->entities,
                             model->relations, false, false));
     VLP_CHECK(vlp_run_folder_load_facts(&facts, base));
+    VLP_CHECK(vlp_run_folder_settings(&settings, base));
+    VLP_CHECK(vlp_run_folder_verify(&facts, &settings, base));
     vlp_dataset_checksum(checksum, dataset);
     if (strcmp(checksum, facts.checksum) != 0) {
         status = vlp_fail(VLP_ERROR_FORMAT,
                           "the base %s was trained on another data set than %s: the names or triples "
                           "differ",
-                          base, dataset->folder);
+                          base, vlp_dataset_title(dataset));
         goto out;
     }
     VLP_CHECK(vlp_run_folder_load_model(other, &progress, &facts, base));
@@ -214,7 +218,8 @@ static vlp_status check_finite(const float *values, int64_t count, const char *f
                                const char *what) {
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
-            return vlp_fail(VLP_ERROR_FORMAT, "%s/%s.npy has a number that is not finite", folder, what);
+            return vlp_fail(VLP_ERROR_FORMAT, "%s/%s.npy has a value that is NaN or infinite", folder,
+                            what);
     return VLP_OK;
 }
 
@@ -234,7 +239,7 @@ static vlp_status load_entities(vlp_model *model, const vlp_dataset *dataset, co
     VLP_CHECK(match_rows(rows, dataset, folder, "entities", array.shape[0]));
     int64_t without = 0;
     for (int32_t id = 0; id < table->rows; id++) {
-        if (rows[id] < 0 && id < dataset->seen_entities) {
+        if (rows[id] < 0 && dataset->seen_entities[id]) {
             status = fail_missing(folder, "entities", vlp_dataset_entity_name(dataset, id));
             goto out;
         }
@@ -244,7 +249,7 @@ static vlp_status load_entities(vlp_model *model, const vlp_dataset *dataset, co
                    (size_t)table->width * sizeof *values);
     }
     if (without > 0)
-        vlp_log(observer, "%lld entities that are not in train have no row in %s: zeros stand for them",
+        vlp_log(observer, "%lld entities that are not in train have no row in %s: they are zeros",
                 (long long)without, folder);
     status = model->backend->memory->upload(model->compute, table->value, values,
                                             (size_t)table->rows * (size_t)table->width * sizeof *values);
@@ -299,7 +304,7 @@ static vlp_status load_relations(vlp_model *model, const vlp_dataset *dataset, c
     for (int32_t r = 0; r < relations; r++) {
         float *forward = values + (int64_t)r * table->width;
         float *backward = values + (int64_t)(r + relations) * table->width;
-        if (rows[r] < 0 && r < dataset->seen_relations) {
+        if (rows[r] < 0 && dataset->seen_relations[r]) {
             status = fail_missing(folder, "relations", vlp_dataset_relation_name(dataset, r));
             goto out;
         }

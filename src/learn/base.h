@@ -1,4 +1,4 @@
-/* What a head is trained on when nothing else is: the embeddings of a finished run, or arrays that came
+/* The embeddings that an aggregator is trained on alone: those of a finished run, or arrays that came
  * from elsewhere. */
 #ifndef VLP_LEARN_BASE_H
 #define VLP_LEARN_BASE_H
@@ -11,8 +11,8 @@
  * the defaults, with a dim of 0 that says none was asked for. */
 vlp_status vlp_base_start(vlp_settings *settings, const char *base);
 
-/* After recipe and single settings: takes the sizes from the arrays, and refuses settings that speak of
- * another model than the base's. */
+/* After recipe and single settings: takes the sizes from the arrays, and refuses settings of another
+ * model than the base's. */
 vlp_status vlp_base_settle(vlp_settings *settings, const char *base);
 
 /* Fills entities and relations of the model. */

@@ -6,22 +6,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/plain_locale.h"
 #include "store/safetensors.h"
 
-/* ---- Facts and plain files ----------------------------------------------------------------------- */
+/* ---- Facts and config.ini ------------------------------------------------------------------------ */
 
-vlp_status vlp_run_folder_facts_of(vlp_run_facts *out, const vlp_dataset *dataset, const char *folder) {
-    *out = (vlp_run_facts){0};
-    char path[PATH_MAX];
-    if (!realpath(folder, path)) return vlp_fail_io("find", folder, errno);
-    if (strlen(path) >= sizeof out->data)
-        return vlp_fail(VLP_ERROR_IO, "the path of %s is too long", folder);
-    memcpy(out->data, path, strlen(path) + 1);
+vlp_status vlp_run_folder_facts_of(vlp_run_facts *out, const vlp_dataset *dataset,
+                                   const vlp_settings *settings) {
+    *out = (vlp_run_facts){.format = VLP_RUN_FORMAT};
+    if (dataset->folder) {
+        char path[PATH_MAX];
+        /* A folder that is gone by now is named as it was when the data set was read. */
+        const char *folder = realpath(dataset->folder, path) ? path : dataset->folder;
+        if (strlen(folder) >= sizeof out->data)
+            return vlp_fail(VLP_ERROR_IO, "the path of %s is too long", dataset->folder);
+        memcpy(out->data, folder, strlen(folder) + 1);
+    }
     snprintf(out->version, sizeof out->version, "%s", vlp_version());
     vlp_dataset_checksum(out->checksum, dataset);
+    vlp_settings_describe(out->settings, out->digest, settings);
     return VLP_OK;
 }
 
@@ -32,26 +37,21 @@ bool vlp_run_folder_exists(const char *folder) {
     return there;
 }
 
-/* A writer for a file of the folder. */
-static vlp_status open_file(vlp_writer **out, const char *folder, const char *name) {
-    char *path = vlp_path_join(folder, name);
+vlp_status vlp_run_folder_write_config(const char *folder, const vlp_settings *settings,
+                                       const vlp_run_facts *facts) {
+    char *path = vlp_path_join(folder, "config.ini");
     if (!path) return vlp_fail_memory("a file name");
-    vlp_status status = vlp_writer_open(out, path);
-    vlp_free(path);
-    return status;
-}
-
-static vlp_status write_config(const char *folder, const vlp_settings *settings,
-                               const vlp_run_facts *facts) {
     vlp_writer *writer = NULL;
-    VLP_TRY(open_file(&writer, folder, "config.ini"));
-    vlp_writer_text(writer, "; vlp ");
-    vlp_writer_text(writer, facts->version);
-    vlp_writer_text(writer, "\n; data ");
-    vlp_writer_text(writer, facts->data);
-    vlp_writer_text(writer, "\n; data checksum ");
-    vlp_writer_text(writer, facts->checksum);
-    vlp_writer_text(writer, "\n");
+    vlp_status status = vlp_writer_open(&writer, path);
+    vlp_free(path);
+    VLP_TRY(status);
+    vlp_writer_format(writer, "; vlp %s\n; format %d\n", facts->version, facts->format);
+    if (*facts->data) {
+        vlp_writer_text(writer, "; data ");
+        vlp_writer_text(writer, facts->data);
+        vlp_writer_text(writer, "\n");
+    }
+    vlp_writer_format(writer, "; data checksum %s\n", facts->checksum);
     int32_t count;
     const vlp_setting *table = vlp_settings_table(&count);
     for (int32_t i = 0; i < count; i++) {
@@ -64,51 +64,62 @@ static vlp_status write_config(const char *folder, const vlp_settings *settings,
     return vlp_writer_commit(&writer);
 }
 
-/* Row number = id; name, then label where there is one. */
-static vlp_status write_names(const char *folder, const vlp_dataset *dataset, bool entities) {
-    vlp_writer *writer = NULL;
-    VLP_TRY(open_file(&writer, folder, entities ? "entities.tsv" : "relations.tsv"));
-    int32_t count = entities ? vlp_dataset_entity_count(dataset) : vlp_dataset_relation_count(dataset);
-    for (int32_t i = 0; i < count; i++) {
-        vlp_writer_text(writer, entities ? vlp_dataset_entity_name(dataset, i)
-                                         : vlp_dataset_relation_name(dataset, i));
-        const char *label = entities ? vlp_dataset_entity_label(dataset, i) : NULL;
-        if (label) {
-            vlp_writer_text(writer, "\t");
-            vlp_writer_text(writer, label);
-        }
-        vlp_writer_text(writer, "\n");
+static vlp_status check_format(const char *path, long format) {
+    if (format <= VLP_RUN_FORMAT) return VLP_OK;
+    return vlp_fail(VLP_ERROR_FORMAT,
+                    "%s was written by a newer version of vlp (format %ld; this one reads up to %d)",
+                    path, format, VLP_RUN_FORMAT);
+}
+
+/* The format that the comments at the top of config.ini state: settings of a newer one may not be known
+ * here, so it is checked before they are read. */
+static vlp_status check_config_format(const char *path) {
+    static const char key[] = "; format ";
+    const size_t length = sizeof key - 1;
+    vlp_map map = {"", 0};
+    VLP_TRY(vlp_map_open(&map, path));
+    long format = 1;
+    const char *end = map.data + map.size, *line = map.data;
+    while (line < end && *line == ';') {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        if (!newline) break;
+        if ((size_t)(newline - line) > length && memcmp(line, key, length) == 0)
+            format = strtol(line + length, NULL, 10); /* the newline ends it */
+        line = newline + 1;
     }
-    return vlp_writer_commit(&writer);
-}
-
-vlp_status vlp_run_folder_write_names(const char *folder, const vlp_dataset *dataset) {
-    VLP_TRY(write_names(folder, dataset, true));
-    return write_names(folder, dataset, false);
-}
-
-vlp_status vlp_run_folder_create(const char *folder, const vlp_settings *settings,
-                                 const vlp_dataset *dataset, const vlp_run_facts *facts) {
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return vlp_fail_io("make", folder, errno);
-    VLP_TRY(vlp_run_folder_write_names(folder, dataset));
-    /* Last: a folder with a config.ini is a run. */
-    return write_config(folder, settings, facts);
+    vlp_map_close(&map);
+    return check_format(path, format);
 }
 
 vlp_status vlp_run_folder_settings(vlp_settings *out, const char *folder) {
     char *path = vlp_path_join(folder, "config.ini");
     if (!path) return vlp_fail_memory("a file name");
     vlp_settings_default(out);
-    vlp_status status = vlp_path_exists(path)
-                            ? vlp_recipe_read(out, path)
-                            : vlp_fail(VLP_ERROR_IO, "%s is not a run: it has no config.ini", folder);
+    vlp_status status = VLP_OK;
+    if (!vlp_path_exists(path)) {
+        status = vlp_fail(VLP_ERROR_IO, "%s is not a run: it has no config.ini", folder);
+        goto out;
+    }
+    VLP_CHECK(check_config_format(path));
+    VLP_CHECK(vlp_recipe_read(out, path));
+out:
     vlp_free(path);
+    return status;
+}
+
+vlp_status vlp_run_folder_verify(const vlp_run_facts *facts, const vlp_settings *settings,
+                                 const char *folder) {
+    if (!*facts->digest) return VLP_OK;
+    char *where = vlp_path_join(folder, "config.ini does not fit the weights beside it");
+    if (!where) return vlp_fail_memory("a file name");
+    vlp_status status = vlp_settings_verify(settings, facts->settings, facts->digest, where);
+    vlp_free(where);
     return status;
 }
 
 /* ---- Weight files -------------------------------------------------------------------------------- */
 
-enum { MAX_TENSORS = 3 * VLP_TABLES + 1, MAX_PAIRS = 12 };
+enum { MAX_TENSORS = 3 * VLP_TABLES + 1, MAX_PAIRS = 16 };
 
 /* Values that go into a file's metadata, as text. */
 typedef struct metadata {
@@ -118,20 +129,28 @@ typedef struct metadata {
 } metadata;
 
 static void put(metadata *data, const char *key, const char *value) {
+    assert(data->count < MAX_PAIRS);
     data->pairs[data->count++] = (vlp_pair){key, value};
 }
 
 static void put_number(metadata *data, const char *key, double value) {
     char *text = data->texts[data->count];
+    vlp_plain_locale locale = vlp_plain_locale_begin();
     snprintf(text, sizeof data->texts[0], "%.17g", value);
+    vlp_plain_locale_end(locale);
     put(data, key, text);
 }
 
 static void describe(metadata *data, const vlp_progress_state *progress, const vlp_run_facts *facts) {
+    put_number(data, "format", facts->format);
     put(data, "data", facts->data);
     put(data, "data_checksum", facts->checksum);
     put(data, "version", facts->version);
+    put(data, "settings", facts->settings);
+    put(data, "settings_digest", facts->digest);
     put_number(data, "step", (double)progress->step);
+    put_number(data, "steps", (double)progress->steps);
+    put_number(data, "schedule_start", (double)progress->schedule_start);
     put_number(data, "best_mrr", progress->best_mrr);
     put_number(data, "best_step", (double)progress->best_step);
     put_number(data, "waited", progress->waited);
@@ -242,32 +261,56 @@ static vlp_status get_number(double *out, const vlp_safetensors *file, const cha
     const char *text;
     VLP_TRY(get(&text, file, path, key));
     char *end;
+    vlp_plain_locale locale = vlp_plain_locale_begin();
     *out = strtod(text, &end);
+    vlp_plain_locale_end(locale);
     if (end == text || *end) return vlp_fail(VLP_ERROR_FORMAT, "%s: '%s' is not a number", path, key);
     return VLP_OK;
 }
 
+/* As get_number, for what files of format 1 do not say. */
+static vlp_status get_newer(double *out, const vlp_safetensors *file, const char *path, const char *key,
+                            double fallback) {
+    *out = fallback;
+    return vlp_safetensors_metadata(file, key) ? get_number(out, file, path, key) : VLP_OK;
+}
+
 static vlp_status read_facts(vlp_run_facts *facts, const vlp_safetensors *file, const char *path) {
     const char *text;
+    double format;
     *facts = (vlp_run_facts){0};
+    VLP_TRY(get_newer(&format, file, path, "format", 1));
+    if (!(format >= 1 && format <= INT32_MAX))
+        return vlp_fail(VLP_ERROR_FORMAT, "%s: format %g is not possible", path, format);
+    facts->format = (int32_t)format;
+    VLP_TRY(check_format(path, facts->format));
     VLP_TRY(get(&text, file, path, "data"));
     snprintf(facts->data, sizeof facts->data, "%s", text);
     VLP_TRY(get(&text, file, path, "data_checksum"));
     snprintf(facts->checksum, sizeof facts->checksum, "%s", text);
     VLP_TRY(get(&text, file, path, "version"));
     snprintf(facts->version, sizeof facts->version, "%s", text);
+    if (facts->format == 1) return VLP_OK;
+    VLP_TRY(get(&text, file, path, "settings"));
+    snprintf(facts->settings, sizeof facts->settings, "%s", text);
+    VLP_TRY(get(&text, file, path, "settings_digest"));
+    snprintf(facts->digest, sizeof facts->digest, "%s", text);
     return VLP_OK;
 }
 
 static vlp_status read_progress(vlp_progress_state *out, const vlp_safetensors *file, const char *path) {
-    double step, best_step, waited, vertical, horizontal;
+    double step, steps, schedule_start, best_step, waited, vertical, horizontal;
     VLP_TRY(get_number(&step, file, path, "step"));
+    VLP_TRY(get_newer(&steps, file, path, "steps", 0));
+    VLP_TRY(get_newer(&schedule_start, file, path, "schedule_start", 0));
     VLP_TRY(get_number(&out->best_mrr, file, path, "best_mrr"));
     VLP_TRY(get_number(&best_step, file, path, "best_step"));
     VLP_TRY(get_number(&waited, file, path, "waited"));
     VLP_TRY(get_number(&vertical, file, path, "mixture_vertical"));
     VLP_TRY(get_number(&horizontal, file, path, "mixture_horizontal"));
     out->step = (int64_t)step;
+    out->steps = (int64_t)steps;
+    out->schedule_start = (int64_t)schedule_start;
     out->best_step = (int64_t)best_step;
     out->waited = (int32_t)waited;
     out->mixture = (vlp_mixture){(float)vertical, (float)horizontal};
@@ -330,22 +373,29 @@ out:
     return status;
 }
 
+/* *damaged false on failure: the file is whole, but too new, or does not fit config.ini. */
 static vlp_status load_state_file(vlp_model *model, vlp_progress_state *progress, vlp_run_facts *facts,
-                                  const char *path) {
+                                  bool *damaged, const char *path, const char *folder,
+                                  const vlp_settings *settings) {
     vlp_safetensors *file = NULL;
     vlp_status status = VLP_OK;
     VLP_CHECK(vlp_safetensors_open(&file, path, true));
     VLP_CHECK(read_facts(facts, file, path));
     VLP_CHECK(read_progress(progress, file, path));
+    /* Before the tables, whose shapes follow from the settings. */
+    *damaged = false;
+    VLP_CHECK(vlp_run_folder_verify(facts, settings, folder));
+    *damaged = true;
     VLP_CHECK(read_tables(model, file, true));
 out:
+    if (facts->format > VLP_RUN_FORMAT) *damaged = false;
     vlp_safetensors_free(file);
     return status;
 }
 
 vlp_status vlp_run_folder_load_state(vlp_model *model, vlp_progress_state *progress,
                                      vlp_run_facts *facts, bool *found, const char *folder,
-                                     const vlp_observer *observer) {
+                                     const vlp_settings *settings, const vlp_observer *observer) {
     const char *const names[2] = {"state.safetensors", "state.previous.safetensors"};
     vlp_status status = VLP_OK;
     *found = false;
@@ -353,54 +403,16 @@ vlp_status vlp_run_folder_load_state(vlp_model *model, vlp_progress_state *progr
         char *path = vlp_path_join(folder, names[i]);
         if (!path) return vlp_fail_memory("a file name");
         if (vlp_path_exists(path)) {
-            status = load_state_file(model, progress, facts, path);
+            bool damaged = true;
+            *facts = (vlp_run_facts){0};
+            status = load_state_file(model, progress, facts, &damaged, path, folder, settings);
             *found = status == VLP_OK;
             if (!*found) {
-                if (status != VLP_ERROR_FORMAT) i = 1;
-                vlp_log(observer, "%s%s", vlp_error_message(), i == 0 ? "; trying the one before" : "");
+                if (status != VLP_ERROR_FORMAT || !damaged) i = 1;
+                if (i == 0) vlp_log(observer, "%s; trying the one before", vlp_error_message());
             }
         }
         vlp_free(path);
     }
     return *found ? VLP_OK : status;
-}
-
-/* ---- Metrics ------------------------------------------------------------------------------------- */
-
-vlp_status vlp_run_folder_save_metrics(const char *folder, const char *lines) {
-    vlp_writer *writer = NULL;
-    VLP_TRY(open_file(&writer, folder, "metrics.jsonl"));
-    vlp_writer_text(writer, lines);
-    return vlp_writer_commit(&writer);
-}
-
-vlp_status vlp_run_folder_load_metrics(char **out, const char *folder, int64_t last_step) {
-    *out = NULL;
-    char *path = vlp_path_join(folder, "metrics.jsonl");
-    if (!path) return vlp_fail_memory("a file name");
-    vlp_map map = {"", 0};
-    vlp_status status = VLP_OK;
-    size_t keep = 0;
-    if (vlp_path_exists(path)) VLP_CHECK(vlp_map_open(&map, path));
-    /* Lines of steps that were done after the last save are done again. */
-    while (keep < map.size) {
-        const char *line = map.data + keep;
-        const char *newline = memchr(line, '\n', map.size - keep);
-        long long step;
-        char start[40] = "";
-        memcpy(start, line, map.size - keep < 39 ? map.size - keep : 39);
-        if (!newline || sscanf(start, "{\"step\":%lld", &step) != 1 || step > last_step) break;
-        keep = (size_t)(newline - map.data) + 1;
-    }
-    *out = vlp_alloc(keep + 1, 1);
-    if (!*out) {
-        status = vlp_fail_memory("metrics");
-        goto out;
-    }
-    memcpy(*out, map.data, keep);
-    (*out)[keep] = '\0';
-out:
-    vlp_map_close(&map);
-    vlp_free(path);
-    return status;
 }

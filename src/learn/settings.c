@@ -6,11 +6,11 @@
 #include "learn/settings.h"
 
 #include <inttypes.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain_locale.h"
 #include "base/text.h"
 
 /* ---- The table ----------------------------------------------------------------------------------- */
@@ -27,7 +27,7 @@ static const char *const red_forms[] = {"published", "paper", NULL};
 static const char *const optimizers[] = {"adam", "lazy-adam", "adagrad", NULL};
 static const char *const schedules[] = {"constant", "step", "linear", "cosine", NULL};
 static const char *const precisions[] = {"fp32", "bf16", NULL};
-static const char *const trained[] = {"all", "head", NULL};
+static const char *const trained[] = {"all", "aggregator", NULL};
 /* A whole number may have choices too: words for 0 and what follows. */
 static const char *const all_candidates[] = {"all", NULL};
 
@@ -38,17 +38,22 @@ static const char *const all_candidates[] = {"all", NULL};
              : VLP_SETTING_SEED, double                                                                 \
              : VLP_SETTING_NUMBER, bool                                                                 \
              : VLP_SETTING_SWITCH)
-#define ROW(member, type, least, most, choices, fallback, section, help)                                \
-    { #member, type, offsetof(vlp_settings, member), least, most, choices, fallback, section, help }
+#define ROW(member, type, least, most, choices, fallback, section, help, adjustable)                    \
+    {                                                                                                   \
+        .name = #member, type, offsetof(vlp_settings, member), least, most, choices, fallback, section, \
+        help, adjustable                                                                                \
+    }
 
 #define VALUE(member, least, most, fallback, section, help)                                             \
-    ROW(member, TYPE(member), least, most, NULL, fallback, section, help)
+    ROW(member, TYPE(member), least, most, NULL, fallback, section, help, false)
+#define ADJUSTABLE(member, least, most, fallback, section, help)                                        \
+    ROW(member, TYPE(member), least, most, NULL, fallback, section, help, true)
 #define WORDED(member, least, most, words, fallback, section, help)                                     \
-    ROW(member, TYPE(member), least, most, words, fallback, section, help)
+    ROW(member, TYPE(member), least, most, words, fallback, section, help, false)
 #define SWITCH(member, fallback, section, help)                                                         \
-    ROW(member, TYPE(member), 0, 1, NULL, fallback, section, help)
+    ROW(member, TYPE(member), 0, 1, NULL, fallback, section, help, false)
 #define CHOICE(member, choices, fallback, section, help)                                                \
-    ROW(member, VLP_SETTING_CHOICE, 0, 0, choices, fallback, section, help)
+    ROW(member, VLP_SETTING_CHOICE, 0, 0, choices, fallback, section, help, false)
 
 static const vlp_setting table[] = {
     CHOICE(model, models, "rotate", "model", "the score function"),
@@ -62,63 +67,64 @@ static const vlp_setting table[] = {
 
     CHOICE(loss, losses, "negative-sampling", "loss",
            "what trains the embeddings; cross-entropy is for dot models"),
-    VALUE(negatives, 1, 1e6, "256", "loss", "negatives a query"),
+    VALUE(negatives, 1, 1e6, "256", "loss", "negatives per query"),
     CHOICE(negatives_from, sources, "red", "loss",
-           "how negatives are drawn (p0): alike, or the nearer the likelier"),
+           "distribution of negatives (p0): uniform, or likelier the nearer they are"),
     CHOICE(weights, weights, "red", "loss", "how negatives are weighted (p1)"),
     VALUE(alpha0, 0, 1e3, "1.1", "loss",
-          "how fast the chance of a negative falls with its distance (negatives_from = red)"),
+          "how fast the probability of a negative falls with its distance (negatives_from = red)"),
     VALUE(alpha1, 0, 1e3, "0.5", "loss",
           "how much a negative's score counts in its weight (self-adversarial, red)"),
     VALUE(alpha2, 0, 1e3, "0.5", "loss",
-          "how much a score above the positive's by more than tau is held down (red)"),
+          "how much a score above the positive's by more than tau lowers the weight (red)"),
     VALUE(tau, 0, 1e5, "5", "loss",
           "how far above the positive's score a negative counts as likely false (red)"),
     CHOICE(red_form, red_forms, "published", "loss",
            "the weight of such a negative: as in the published code (continuous) or as in the paper"),
-    SWITCH(query_weights, "on", "loss", "weight a query by 1 / sqrt(answers both ways + 6)"),
+    SWITCH(query_weights, "on", "loss", "weight a query by 1 / sqrt(answers in both directions + 6)"),
     VALUE(n3, 0, 1e3, "0", "loss", "weight of the nuclear 3-norm (distmult, complex)"),
     VALUE(relation_prediction, 0, 1e3, "0", "loss", "weight of predicting the relation (cross-entropy)"),
 
-    SWITCH(vertical, "on", "vertical", "train the vertical head"),
+    SWITCH(vertical, "on", "vertical", "train the vertical aggregator"),
     VALUE(references, 0, 1024, "8", "vertical",
-          "references a query; 0: the head without any, as a control"),
+          "references per query; 0: an aggregator without references, as a control"),
     VALUE(references_per_head, 0, 1024, "0", "vertical",
-          "at most so many from one head other than the query's; 0: no limit"),
-    VALUE(temperature, 1e-3, 1e5, "10", "vertical",
-          "what the cosine is multiplied by before the softmax"),
-    VALUE(vertical_weight, 0, 1e3, "0.5", "vertical", "alpha: weight of the head's loss"),
-    VALUE(vertical_rate, 0, 1e3, "0", "vertical", "learning rate of the head's matrices; 0: rate"),
-    SWITCH(vertical_gradient, "off", "vertical", "let entities and relations feel the head's loss"),
+          "at most this many from one head entity other than the query's; 0: no limit"),
+    VALUE(temperature, 1e-3, 1e5, "10", "vertical", "factor of the cosine before the softmax"),
+    VALUE(vertical_weight, 0, 1e3, "0.5", "vertical", "alpha: weight of the vertical loss"),
+    VALUE(vertical_rate, 0, 1e3, "0", "vertical", "learning rate of the aggregator's matrices; 0: rate"),
+    SWITCH(vertical_gradient, "off", "vertical",
+           "entities and relations receive the gradient of the vertical loss"),
     WORDED(candidates, 0, INT32_MAX, all_candidates, "all", "vertical",
-           "entities in the head's softmax: all, or so many sampled ones"),
+           "entities in the softmax of the vertical loss: all, or this many sampled ones"),
 
     CHOICE(trains, trained, "all", "training",
-           "what learns: all, or the vertical head alone over a base"),
-    VALUE(steps, 1, 1e9, "10000", "training", "steps of the whole run"),
-    VALUE(batch, 1, 1e6, "512", "training", "queries a step"),
+           "what is trained: all, or the vertical aggregator alone over a base"),
+    ADJUSTABLE(steps, 1, 1e9, "10000", "training", "steps of the whole run"),
+    VALUE(batch, 1, 1e6, "512", "training", "queries per step"),
     CHOICE(precision, precisions, "fp32", "training",
            "bf16: a GPU reads bf16 copies in pairs and products; sums and parameters stay fp32"),
     CHOICE(optimizer, optimizers, "adam", "training",
-           "lazy-adam moves only the rows a step has touched"),
+           "lazy-adam updates only the rows a step has touched"),
     VALUE(rate, 0, 1e3, "0.001", "training", "learning rate"),
-    VALUE(beta1, 0, 0.999999, "0.9", "training", "adam: how much of the mean gradient is kept"),
-    VALUE(beta2, 0, 0.999999, "0.999", "training", "adam: how much of the mean square is kept"),
+    VALUE(beta1, 0, 0.999999, "0.9", "training", "adam: decay of the mean gradient"),
+    VALUE(beta2, 0, 0.999999, "0.999", "training", "adam: decay of the mean square"),
     VALUE(epsilon, 1e-20, 1, "1e-08", "training", "added to the root of the mean square"),
-    CHOICE(schedule, schedules, "step", "training", "how the rate changes over the steps"),
+    CHOICE(schedule, schedules, "step", "training", "learning rate over the steps"),
     VALUE(decay_at, 0, 1e9, "0", "training",
           "the step at which schedule = step multiplies the rate by decay; 0: at 0.6 of steps"),
-    VALUE(decay, 0, 1, "0.1", "training", "what the rate is multiplied by there"),
-    VALUE(warmup, 0, 1e9, "0", "training", "first steps, in which the rate grows from 0"),
-    VALUE(clip, 0, 1e5, "0", "training", "largest norm of the gradient; 0: no limit"),
-    VALUE(save_every, 0, 1e9, "1000", "training", "steps between saves; 0: at the end only"),
-    VALUE(eval_every, 0, 1e9, "1000", "training",
-          "steps between evaluations on valid; 0: at the end only"),
-    VALUE(patience, 0, 1e6, "0", "training",
-          "evaluations without a better MRR that end the run; 0: never"),
-    VALUE(distance_memory, 1, 1 << 24, "2048", "training", "MiB for the distances of all pairs"),
-    VALUE(seed, 0, 0x1p64, "0", "training", "where all randomness starts"),
-    VALUE(threads, 0, 1024, "0", "training", "threads; 0: as many as the machine has"),
+    VALUE(decay, 0, 1, "0.1", "training", "factor of the rate from that step on"),
+    VALUE(warmup, 0, 1e9, "0", "training", "first steps, in which the rate rises from 0"),
+    VALUE(clip, 0, 1e5, "0", "training", "maximum norm of the gradient; 0: no limit"),
+    ADJUSTABLE(save_every, 0, 1e9, "1000", "training", "steps between saves; 0: at the end only"),
+    ADJUSTABLE(eval_every, 0, 1e9, "1000", "training",
+               "steps between evaluations on the validation split; 0: at the end only"),
+    ADJUSTABLE(patience, 0, 1e6, "0", "training",
+               "evaluations without a better validation MRR that end the run; 0: never"),
+    VALUE(distance_memory, 1, 1 << 24, "2048", "training",
+          "memory for the distances of all pairs, in MiB"),
+    VALUE(seed, 0, 0x1p64, "0", "training", "seed of all randomness"),
+    ADJUSTABLE(threads, 0, 1024, "0", "training", "threads; 0: as many as the machine has"),
 };
 enum { SETTINGS = sizeof table / sizeof *table };
 
@@ -129,40 +135,25 @@ const vlp_setting *vlp_settings_table(int32_t *count) {
 
 /* ---- Numbers as text ----------------------------------------------------------------------------- */
 
-/* A program around the library may write decimals with a comma; recipes are the same everywhere. */
-typedef struct plain_locale {
-    locale_t plain, before;
-} plain_locale;
-
-static plain_locale plain_locale_begin(void) {
-    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    return (plain_locale){plain, uselocale(plain)};
-}
-
-static void plain_locale_end(plain_locale locale) {
-    uselocale(locale.before);
-    if (locale.plain) freelocale(locale.plain);
-}
-
 /* The shortest of a few forms that reads back to the same bits. */
 static void print_number(char text[64], double value) {
     static const int digits[] = {6, 9, 17};
-    plain_locale locale = plain_locale_begin();
+    vlp_plain_locale locale = vlp_plain_locale_begin();
     for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
         snprintf(text, 64, "%.*g", digits[i], value);
         double back = strtod(text, NULL);
         if (back == value) break;
     }
-    plain_locale_end(locale);
+    vlp_plain_locale_end(locale);
 }
 
 /* Decimals only: strtod would also take hexadecimals, infinities, words and leading space. */
 static bool read_number(double *out, const char *text) {
     if (*text == '\0' || text[strspn(text, "0123456789+-.eE")] != '\0') return false;
-    plain_locale locale = plain_locale_begin();
+    vlp_plain_locale locale = vlp_plain_locale_begin();
     char *end;
     *out = strtod(text, &end);
-    plain_locale_end(locale);
+    vlp_plain_locale_end(locale);
     return *end == '\0';
 }
 
@@ -178,8 +169,10 @@ static bool read_whole(uint64_t *out, const char *text) {
     return at > text && *at == '\0';
 }
 
-/* The place of a word among choices, -1 where it is not one of them. */
+/* The index of a word among choices, -1 where it is not one of them. */
 static int32_t find_choice(const char *const *choices, const char *word) {
+    /* Runs of before the aggregator had its name. */
+    if (choices == trained && strcmp(word, "head") == 0) word = "aggregator";
     for (int32_t i = 0; choices && choices[i]; i++)
         if (strcmp(choices[i], word) == 0) return i;
     return -1;
@@ -446,8 +439,9 @@ static vlp_status check_training(const vlp_settings *settings) {
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "candidates = 1 leaves the softmax no choice; use all, or 2 or more");
     if (settings->rate == 0.0 && (!settings->vertical || settings->vertical_rate == 0.0))
-        return vlp_fail(VLP_ERROR_ARGUMENT, "rate = 0 trains nothing; only the vertical head can do "
-                                            "without it, with a vertical_rate of its own");
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "rate = 0 trains nothing; only the vertical aggregator can do "
+                        "without it, with a vertical_rate of its own");
     if (settings->schedule == VLP_STEP && settings->decay_at > settings->steps)
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "decay_at = %" PRId64 " comes after the last of %" PRId64 " steps",
@@ -458,8 +452,8 @@ static vlp_status check_training(const vlp_settings *settings) {
     if (settings->trains == VLP_TRAINS_AGGREGATOR &&
         (!settings->vertical || settings->vertical_gradient))
         return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "trains = head leaves the embeddings as they are: it needs vertical = on and "
-                        "vertical_gradient = off");
+                        "trains = aggregator does not change the embeddings: it needs vertical = on "
+                        "and vertical_gradient = off");
     if (settings->patience > 0 && settings->eval_every == 0)
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "patience counts evaluations, and eval_every = 0 makes none before the end; set "

@@ -1,4 +1,4 @@
-/* Every setting of a run, defined once: name, type, default, range and help stand in one table
+/* Every setting of a run, defined once: name, type, default, range and help are in one table
  * (settings.c) that recipes, the program, config.ini and the manual all read. */
 #ifndef VLP_LEARN_SETTINGS_H
 #define VLP_LEARN_SETTINGS_H
@@ -28,9 +28,9 @@ typedef struct vlp_settings {
     int32_t norm;         /* vlp_norm; transe, transr */
     double margin;        /* of distance models; range of initial values of all */
     double init_scale;    /* 0: +-(margin + 2) / dim uniform; else normal with this deviation */
-    /* the horizontal loss L2 */
+    /* the horizontal loss */
     int32_t loss;           /* vlp_loss_kind */
-    int32_t negatives;      /* a query */
+    int32_t negatives;      /* per query */
     int32_t negatives_from; /* vlp_negative_source, p0 */
     int32_t weights;        /* vlp_negative_weight, p1 */
     double alpha0, alpha1, alpha2, tau;
@@ -38,15 +38,15 @@ typedef struct vlp_settings {
     bool query_weights;         /* 1 / sqrt(n(h, r) + n(t, r-1) + 6) */
     double n3;                  /* weight of the nuclear 3-norm */
     double relation_prediction; /* weight of predicting the relation; 0: none */
-    /* the vertical head L1 */
+    /* the vertical aggregator and its loss */
     bool vertical;
-    int32_t references; /* N; 0: a head without references (the control) */
+    int32_t references; /* N; 0: an aggregator without references (the control) */
     int32_t references_per_head;
     double temperature;
     double vertical_weight; /* alpha */
-    double vertical_rate;   /* of the head's matrices; 0: rate */
-    bool vertical_gradient; /* let entities and relations feel L1 */
-    int32_t candidates;     /* of L1's softmax, sampled; 0: all entities */
+    double vertical_rate;   /* of the aggregator's matrices; 0: rate */
+    bool vertical_gradient; /* entities and relations receive the gradient of the vertical loss */
+    int32_t candidates;     /* of the vertical loss's softmax, sampled; 0: all entities */
     /* training */
     int32_t trains; /* vlp_trains */
     int64_t steps;
@@ -55,12 +55,13 @@ typedef struct vlp_settings {
     int32_t optimizer; /* vlp_optimizer_kind */
     double rate, beta1, beta2, epsilon;
     int32_t schedule; /* vlp_schedule */
-    int64_t decay_at; /* step: where the rate is multiplied by decay; 0: at 0.6 of the steps */
+    int64_t decay_at; /* schedule = step: the rate is multiplied by decay from here on; 0: at 0.6 of the
+                         steps */
     double decay;
     int64_t warmup;
-    double clip;                    /* largest norm of the gradient; 0: none */
+    double clip;                    /* maximum norm of the gradient; 0: none */
     int64_t save_every, eval_every; /* steps; 0: at the end only */
-    int32_t patience;        /* evaluations of valid without a better MRR that end the run; 0: never */
+    int32_t patience;        /* evaluations without a better validation MRR that end the run; 0: never */
     int32_t distance_memory; /* MiB for distances of all pairs */
     uint64_t seed;
     int32_t threads;
@@ -84,6 +85,7 @@ typedef struct vlp_setting {
     const char *fallback;       /* the default, as text */
     const char *section; /* "model", "loss", "vertical", "training": headings in config.ini and help */
     const char *help;    /* one line */
+    bool adjustable;     /* may change when a run is resumed, and is no part of the digest */
 } vlp_setting;
 
 /* The table, in the order of the manual. */
@@ -99,6 +101,16 @@ vlp_status vlp_settings_set(vlp_settings *settings, const char *key, const char 
 /* Text of one value, as vlp_settings_set reads it: vlp_settings_get then vlp_settings_set gives the same
  * bits. `text` holds 64 bytes. */
 void vlp_settings_get(char text[64], const vlp_settings *settings, const vlp_setting *setting);
+
+/* The settings that determine a run's results, all but the adjustable ones, as text: "model=rotate dim=8
+ * ..." in the order of the table. `digest`: 32 hex digits over it. */
+enum { VLP_SETTINGS_TEXT = 4096 };
+void vlp_settings_describe(char text[VLP_SETTINGS_TEXT], char digest[33], const vlp_settings *settings);
+
+/* Whether settings have the digest of a run's weights; where they have another, the text that is stored
+ * with them tells what differs. VLP_ERROR_FORMAT: "WHERE: margin = 9, not 6; ...". */
+vlp_status vlp_settings_verify(const vlp_settings *settings, const char *text, const char *digest,
+                               const char *where);
 
 /* A recipe: an INI file of `key = value`; sections are headings only. Later lines win; a key given twice
  * is an error. vlp_recipe_parse takes the text from memory (for fuzzing); `name` is for messages. */

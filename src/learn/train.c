@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/options.h"
+#include "base/plain_locale.h"
 #include "learn/base.h"
 #include "learn/run_folder.h"
 #include "learn/trainer.h"
@@ -18,9 +19,15 @@ static double seconds(void) {
 /* One training. */
 typedef struct training {
     const char *folder;
-    const vlp_observer *observer;
+    const vlp_observer *caller; /* NULL: none */
+    vlp_observer observer;      /* the caller's, with lines to train.log as well */
+    vlp_run_lock *lock;
+    bool created; /* the run was begun by this call */
+    bool saved;   /* weights of this call are in the folder */
+    bool changed; /* a resumed run has other settings than config.ini, or an older format */
     vlp_settings settings;
-    vlp_dataset *dataset;
+    const vlp_dataset *dataset;
+    vlp_dataset *opened; /* the data set, where it is this call's own */
     vlp_run_facts facts;
     const vlp_backend *backend;
     vlp_compute *compute;
@@ -50,23 +57,26 @@ static void note(const training *work, const char *line) {
     vlp_free(path);
 }
 
-/* Tells the observer, and notes it. */
-static void say(const training *work, const char *format, ...) VLP_PRINTF(2, 3);
-static void say(const training *work, const char *format, ...) {
-    char line[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    vlp_log(work->observer, "%s", line);
+/* ---- The observer: the caller's, and train.log --------------------------------------------------- */
+
+static void observe_log(void *user, const char *line) {
+    const training *work = user;
+    vlp_log(work->caller, "%s", line);
     note(work, line);
+}
+
+static void observe_progress(void *user, const char *what, int64_t done, int64_t total) {
+    vlp_progress(((const training *)user)->caller, what, done, total);
+}
+
+static bool observe_stop(void *user) {
+    return vlp_stopped(((const training *)user)->caller);
 }
 
 /* ---- Settings ------------------------------------------------------------------------------------ */
 
+/* Recipe and single settings, over what is there. */
 static vlp_status apply_settings(vlp_settings *settings, const vlp_train_options *options) {
-    vlp_settings_default(settings);
-    if (options->base) VLP_TRY(vlp_base_start(settings, options->base));
     if (options->recipe) VLP_TRY(vlp_recipe_read(settings, options->recipe));
     for (int32_t i = 0; i < options->setting_count; i++) {
         const char *text = options->settings[i], *equals = text ? strchr(text, '=') : NULL;
@@ -82,32 +92,50 @@ static vlp_status apply_settings(vlp_settings *settings, const vlp_train_options
     return vlp_settings_check(settings);
 }
 
-/* On resuming, the run's own settings hold; others that are given must agree with them. */
+static vlp_status start_settings(vlp_settings *settings, const vlp_train_options *options) {
+    vlp_settings_default(settings);
+    if (options->base) VLP_TRY(vlp_base_start(settings, options->base));
+    return apply_settings(settings, options);
+}
+
+/* On resuming, the run's own settings hold; of those that are given besides, only adjustable ones may
+ * differ from them. */
 static vlp_status resume_settings(training *work, const vlp_train_options *options) {
-    vlp_settings asked = work->settings, saved;
+    vlp_settings saved;
     VLP_TRY(vlp_run_folder_settings(&saved, work->folder));
-    if (options->recipe || options->setting_count > 0 || options->base) {
-        int32_t count;
-        const vlp_setting *table = vlp_settings_table(&count);
-        for (int32_t i = 0; i < count; i++) {
-            char left[64], right[64];
-            vlp_settings_get(left, &asked, &table[i]);
-            vlp_settings_get(right, &saved, &table[i]);
-            if (strcmp(left, right) != 0)
-                return vlp_fail(
-                    VLP_ERROR_ARGUMENT,
-                    "%s was started with %s = %s, not %s; resume it without settings, or start "
-                    "another run",
-                    work->folder, table[i].name, right, left);
-        }
+    memcpy(&work->settings, &saved, sizeof saved); /* padding too */
+    VLP_TRY(apply_settings(&work->settings, options));
+    work->progress.steps = saved.steps;
+    int32_t count;
+    const vlp_setting *table = vlp_settings_table(&count);
+    for (int32_t i = 0; i < count; i++) {
+        char asked[64], has[64];
+        vlp_settings_get(asked, &work->settings, &table[i]);
+        vlp_settings_get(has, &saved, &table[i]);
+        if (strcmp(asked, has) == 0) continue;
+        if (!table[i].adjustable)
+            return vlp_fail(VLP_ERROR_ARGUMENT,
+                            "%s was started with %s = %s, not %s, and resuming cannot change that; "
+                            "start another run",
+                            work->folder, table[i].name, has, asked);
+        work->changed = true;
     }
-    work->settings = saved;
     return VLP_OK;
 }
 
-/* ---- Evaluation on valid ------------------------------------------------------------------------- */
+/* What settings can only be held against once the data set is known. */
+static vlp_status check_dataset(const training *work) {
+    int32_t entities = vlp_dataset_entity_count(work->dataset);
+    if (work->settings.vertical && work->settings.candidates > entities)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "candidates = %d is more than the %d entities of %s; use all, or fewer",
+                        work->settings.candidates, entities, vlp_dataset_title(work->dataset));
+    return VLP_OK;
+}
 
-/* The best mixture on valid and its MRR. */
+/* ---- Evaluation on the validation split ---------------------------------------------------------- */
+
+/* The best mixture on the validation split and its MRR. */
 static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work) {
     static const vlp_mixture horizontal = {0, 1};
     int32_t count = 1;
@@ -138,12 +166,14 @@ static vlp_status add_metrics_line(training *work, double mrr) {
     double elapsed = seconds() - work->started;
     double rate = elapsed > 0 ? (double)(work->progress.step - work->started_at) / elapsed : 0;
     char valid[32] = "null", line[256];
+    vlp_plain_locale locale = vlp_plain_locale_begin();
     if (!isnan(mrr)) snprintf(valid, sizeof valid, "%.6f", mrr);
     int length = snprintf(line, sizeof line,
                           "{\"step\":%lld,\"loss\":%.6g,\"loss_horizontal\":%.6g,\"loss_vertical\":%.6g,"
                           "\"valid_mrr\":%s,\"steps_per_s\":%.4g}\n",
                           (long long)work->progress.step, work->loss.horizontal + work->loss.vertical,
                           work->loss.horizontal, work->loss.vertical, valid, rate);
+    vlp_plain_locale_end(locale);
     VLP_TRY(vlp_grow(&work->metrics, &work->metrics_capacity, work->metrics_size + length + 1, 1,
                      "metrics"));
     memcpy(work->metrics + work->metrics_size, line, (size_t)length + 1);
@@ -155,6 +185,10 @@ static vlp_status add_metrics_line(training *work, double mrr) {
 static vlp_status look(training *work) {
     work->looked = seconds();
     return vlp_trainer_read(&work->loss, work->trainer);
+}
+
+static bool out_of_patience(const training *work) {
+    return work->settings.patience > 0 && work->progress.waited >= work->settings.patience;
 }
 
 /* Evaluates, keeps the model when it is the best so far. *stop: patience has run out. */
@@ -171,24 +205,29 @@ static vlp_status check_point(training *work, bool *stop) {
             work->progress.best_mrr = mrr;
             work->progress.mixture = mixture;
         }
-        *stop = work->settings.patience > 0 && work->progress.waited >= work->settings.patience;
+        *stop = out_of_patience(work);
     }
     VLP_TRY(add_metrics_line(work, mrr));
     if (isnan(mrr))
-        say(work, "step %lld: loss %.4f + %.4f", (long long)work->progress.step, work->loss.horizontal,
-            work->loss.vertical);
+        vlp_log(&work->observer, "step %lld: loss %.4f + %.4f", (long long)work->progress.step,
+                work->loss.horizontal, work->loss.vertical);
     else
-        say(work, "step %lld: loss %.4f + %.4f, valid MRR %.4f%s", (long long)work->progress.step,
-            work->loss.horizontal, work->loss.vertical, mrr, keep ? ", the best so far" : "");
+        vlp_log(&work->observer, "step %lld: loss %.4f + %.4f, valid MRR %.4f%s",
+                (long long)work->progress.step, work->loss.horizontal, work->loss.vertical, mrr,
+                keep ? ", the best so far" : "");
     if (!keep) return VLP_OK;
     work->progress.best_step = work->progress.step;
-    return vlp_run_folder_save_model(work->folder, work->model, &work->progress, &work->facts);
+    VLP_TRY(vlp_run_folder_save_model(work->folder, work->model, &work->progress, &work->facts));
+    work->saved = true;
+    return VLP_OK;
 }
 
 static vlp_status save(training *work) {
     VLP_TRY(look(work));
     VLP_TRY(vlp_run_folder_save_metrics(work->folder, work->metrics));
-    return vlp_run_folder_save_state(work->folder, work->model, &work->progress, &work->facts);
+    VLP_TRY(vlp_run_folder_save_state(work->folder, work->model, &work->progress, &work->facts));
+    work->saved = true;
+    return VLP_OK;
 }
 
 /* ---- The loop ------------------------------------------------------------------------------------ */
@@ -202,21 +241,20 @@ static bool due(int64_t step, int64_t every) {
 
 static vlp_status loop(training *work) {
     const vlp_settings *settings = &work->settings;
-    /* A run that patience ended stays ended when it is resumed. */
-    bool done = work->progress.step >= settings->steps ||
-                (settings->patience > 0 && work->progress.waited >= settings->patience);
+    bool done = work->progress.step >= settings->steps || out_of_patience(work);
     while (!done) {
         VLP_TRY(vlp_trainer_step(NULL, work->trainer, work->progress.step,
                                  settings->trains == VLP_TRAINS_AGGREGATOR));
         if (seconds() - work->looked > LOOK_EVERY) VLP_TRY(look(work));
         int64_t step = ++work->progress.step;
         bool last = step == settings->steps, stop = false;
-        vlp_progress(work->observer, "steps", step, settings->steps);
+        vlp_progress(&work->observer, "steps", step, settings->steps);
         if (last || due(step, settings->eval_every)) VLP_TRY(check_point(work, &stop));
-        bool asked = vlp_stopped(work->observer);
+        bool asked = vlp_stopped(&work->observer);
         if (last || stop || asked || due(step, settings->save_every)) VLP_TRY(save(work));
         if (asked && !last && !stop) {
-            say(work, "saved at step %lld of %lld", (long long)step, (long long)settings->steps);
+            vlp_log(&work->observer, "saved at step %lld of %lld", (long long)step,
+                    (long long)settings->steps);
             return vlp_fail_stopped();
         }
         done = last || stop;
@@ -235,80 +273,155 @@ static vlp_status open_model(training *work, const char *device) {
                          2 * vlp_dataset_relation_count(work->dataset), settings->vertical, true);
 }
 
-/* Starts the run's folder, or takes up the state that was saved in it. */
-static vlp_status begin(training *work, bool resuming, const char *base) {
-    bool found = false;
-    if (resuming) {
-        vlp_run_facts saved;
-        VLP_TRY(vlp_run_folder_load_state(work->model, &work->progress, &saved, &found, work->folder,
-                                          work->observer));
-        if (found && strcmp(saved.checksum, work->facts.checksum) != 0)
-            return vlp_fail(VLP_ERROR_FORMAT,
-                            "%s was trained on another data set than %s: the names or triples differ",
-                            work->folder, work->facts.data);
+/* Whether the rate at a step depends on how many steps there are. */
+static bool schedule_depends_on_steps(const vlp_settings *settings) {
+    switch ((vlp_schedule)settings->schedule) {
+    case VLP_CONSTANT:
+        return false;
+    case VLP_STEP:
+        return settings->decay_at == 0;
+    case VLP_LINEAR:
+    case VLP_COSINE:
+        return true;
     }
-    if (found) {
-        VLP_TRY(vlp_run_folder_load_metrics(&work->metrics, work->folder, work->progress.step));
-        work->metrics_size = (int64_t)strlen(work->metrics);
-        work->metrics_capacity = work->metrics_size + 1;
-        say(work, "resuming at step %lld of %lld", (long long)work->progress.step,
-            (long long)work->settings.steps);
-    } else {
-        VLP_TRY(vlp_model_init(work->model, work->settings.seed, work->settings.init_scale));
-        if (work->settings.trains == VLP_TRAINS_AGGREGATOR && !base)
-            return vlp_fail(VLP_ERROR_ARGUMENT,
-                            "trains = head needs embeddings to start from: a base, which is a run or a "
-                            "folder of arrays");
-        if (base) VLP_TRY(vlp_base_load(work->model, work->dataset, base, work->observer));
-    }
-    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->bf16)
-        say(work, "precision = bf16 is for a GPU: this trains in fp32");
-    if (!resuming)
-        VLP_TRY(vlp_run_folder_create(work->folder, &work->settings, work->dataset, &work->facts));
-    work->started_at = work->progress.step;
-    return vlp_grow(&work->metrics, &work->metrics_capacity, work->metrics_size + 1, 1, "metrics");
+    return false;
 }
 
-static void training_free(training *work) {
+/* A resumed run that has another number of steps than its state was made for. */
+static vlp_status change_steps(training *work) {
+    vlp_progress_state *progress = &work->progress;
+    int64_t steps = work->settings.steps;
+    if (steps == progress->steps) return VLP_OK;
+    if (steps <= progress->step)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "%s has done %lld steps; steps = %lld leaves nothing to do: ask for more",
+                        work->folder, (long long)progress->step, (long long)steps);
+    bool restart = schedule_depends_on_steps(&work->settings);
+    vlp_log(&work->observer, "%lld steps instead of %lld%s", (long long)steps,
+            (long long)progress->steps,
+            restart ? "; the schedule of the learning rate starts anew from here" : "");
+    if (restart) progress->schedule_start = progress->step;
+    progress->steps = steps;
+    work->changed = true;
+    return VLP_OK;
+}
+
+/* Takes up the state that was saved in the folder. *found false: none was. */
+static vlp_status load_state(training *work, bool *found) {
+    vlp_run_facts saved;
+    vlp_progress_state loaded = work->progress;
+    VLP_TRY(vlp_run_folder_load_state(work->model, &loaded, &saved, found, work->folder, &work->settings,
+                                      &work->observer));
+    if (!*found) return VLP_OK;
+    if (strcmp(saved.checksum, work->facts.checksum) != 0)
+        return vlp_fail(VLP_ERROR_FORMAT,
+                        "%s was trained on another data set than %s: the names or triples differ",
+                        work->folder, vlp_dataset_title(work->dataset));
+    if (loaded.steps == 0) loaded.steps = work->progress.steps; /* format 1: those of config.ini */
+    work->progress = loaded;
+    work->changed = work->changed || saved.format < VLP_RUN_FORMAT;
+    VLP_TRY(vlp_run_folder_load_metrics(&work->metrics, work->folder, work->progress.step));
+    work->metrics_size = (int64_t)strlen(work->metrics);
+    work->metrics_capacity = work->metrics_size + 1;
+    vlp_log(&work->observer, "resuming at step %lld of %lld", (long long)work->progress.step,
+            (long long)work->settings.steps);
+    return change_steps(work);
+}
+
+/* The tables of a run that has no state yet. */
+static vlp_status init_tables(training *work, const char *base) {
+    work->progress.steps = work->settings.steps;
+    VLP_TRY(vlp_model_init(work->model, work->settings.seed, work->settings.init_scale));
+    if (work->settings.trains == VLP_TRAINS_AGGREGATOR && !base)
+        return vlp_fail(
+            VLP_ERROR_ARGUMENT,
+            "trains = aggregator needs embeddings to start from: a base, which is a run or a "
+            "folder of arrays");
+    return base ? vlp_base_load(work->model, work->dataset, base, &work->observer) : VLP_OK;
+}
+
+/* Begins the run's folder, or brings a resumed one up to date. */
+static vlp_status write_folder(training *work) {
+    if (!work->created && !work->changed) return VLP_OK;
+    if (work->created || !vlp_run_folder_has_data(work->folder))
+        VLP_TRY(vlp_run_folder_write_data(work->folder, work->dataset));
+    return vlp_run_folder_write_config(work->folder, &work->settings, &work->facts);
+}
+
+static vlp_status begin(training *work, const char *base) {
+    bool found = false;
+    if (!work->created) VLP_TRY(load_state(work, &found));
+    if (!found) VLP_TRY(init_tables(work, base));
+    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->bf16)
+        vlp_log(&work->observer, "precision = bf16 is for a GPU: this trains in fp32");
+    VLP_TRY(write_folder(work));
+    /* With the new settings on disk, a state of before has to say which of them it was made with. */
+    if (found && work->changed)
+        VLP_TRY(vlp_run_folder_save_state(work->folder, work->model, &work->progress, &work->facts));
+    work->started_at = work->progress.step;
+    VLP_TRY(vlp_grow(&work->metrics, &work->metrics_capacity, work->metrics_size + 1, 1, "metrics"));
+    work->metrics[work->metrics_size] = '\0';
+    return VLP_OK;
+}
+
+/* Takes the folder, and the settings to train with. */
+static vlp_status open_folder(training *work, const vlp_train_options *options) {
+    vlp_status status = vlp_run_lock_take(&work->lock, work->folder);
+    if (status == VLP_ERROR_BUSY) return status;
+    bool exists = vlp_run_folder_exists(work->folder);
+    if (exists && !options->resume)
+        return vlp_fail(VLP_ERROR_EXISTS, "%s is a run already: resume it, or train into another folder",
+                        work->folder);
+    VLP_TRY(status);
+    if (!exists) VLP_TRY(vlp_run_lock_check_free(work->lock));
+    work->created = !exists;
+    vlp_run_lock_sweep(work->lock);
+    return exists ? resume_settings(work, options) : start_settings(&work->settings, options);
+}
+
+static vlp_status prepare(training *work, const char *data, const vlp_train_options *options) {
+    VLP_TRY(open_folder(work, options));
+    if (data) {
+        vlp_dataset_options opening = {1, work->settings.threads, options->observer};
+        VLP_TRY(vlp_dataset_open(&work->opened, data, &opening));
+        work->dataset = work->opened;
+    }
+    VLP_TRY(check_dataset(work));
+    VLP_TRY(vlp_run_folder_facts_of(&work->facts, work->dataset, &work->settings));
+    VLP_TRY(open_model(work, options->device));
+    if (!work->settings.vertical) work->progress.mixture = (vlp_mixture){0, 1};
+    VLP_TRY(begin(work, options->base));
+    VLP_TRY(
+        vlp_trainer_new(&work->trainer, work->dataset, &work->settings, work->model, &work->observer));
+    vlp_trainer_schedule_from(work->trainer, work->progress.schedule_start);
+    return VLP_OK;
+}
+
+static void training_free(training *work, bool failed) {
     vlp_trainer_free(work->trainer);
     vlp_model_free(work->model);
     if (work->backend) work->backend->close(work->compute);
-    vlp_dataset_free(work->dataset);
+    vlp_dataset_free(work->opened);
     vlp_free(work->metrics);
+    vlp_run_lock_release(work->lock, failed && work->created && !work->saved);
 }
 
-vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
-                     const vlp_train_options *given) {
-    VLP_REQUIRE(data);
-    VLP_REQUIRE(run);
+/* Trains on `dataset`, or, where that is NULL, on the one in folder `data`. */
+static vlp_status train(vlp_train_report *out, const vlp_dataset *dataset, const char *data,
+                        const char *run, const vlp_train_options *given) {
     vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_train_options, &options, given));
     VLP_TRY(vlp_check_array(options.settings, options.setting_count, "settings"));
-    vlp_status status = VLP_OK;
-    training work = {.folder = run, .observer = options.observer};
-    /* Without valid nothing chooses lambda: a value that suits the scale of the scores. */
+    training work = {.folder = run, .caller = options.observer, .dataset = dataset};
+    work.observer = (vlp_observer){observe_log, observe_progress, observe_stop, &work};
+    /* Without a validation split nothing chooses lambda: a value that suits the scale of the scores. */
     work.progress = (vlp_progress_state){.best_mrr = -1, .mixture = {1, 0.05f}};
-    VLP_CHECK(apply_settings(&work.settings, &options));
-    bool resuming = options.resume && vlp_run_folder_exists(run);
-    if (!options.resume && vlp_run_folder_exists(run)) {
-        status = vlp_fail(VLP_ERROR_EXISTS,
-                          "%s is a run already: resume it, or train into another folder", run);
-        goto out;
-    }
-    if (resuming) VLP_CHECK(resume_settings(&work, &options));
-    vlp_dataset_options opening = {1, work.settings.threads, options.observer};
-    VLP_CHECK(vlp_dataset_open(&work.dataset, data, &opening));
-    VLP_CHECK(vlp_run_folder_facts_of(&work.facts, work.dataset, data));
-    VLP_CHECK(open_model(&work, options.device));
-    if (!work.settings.vertical) work.progress.mixture = (vlp_mixture){0, 1};
-    VLP_CHECK(begin(&work, resuming, options.base));
-    work.metrics[work.metrics_size] = '\0';
-    VLP_CHECK(
-        vlp_trainer_new(&work.trainer, work.dataset, &work.settings, work.model, options.observer));
+    vlp_status status = prepare(&work, data, &options);
     work.started = seconds();
-    status = loop(&work);
-    if (status != VLP_OK && status != VLP_ERROR_STOPPED) note(&work, vlp_error_message());
-out:
+    if (status == VLP_OK) {
+        status = loop(&work);
+        if (status != VLP_OK && status != VLP_ERROR_STOPPED) note(&work, vlp_error_message());
+    }
     if (out && (status == VLP_OK || status == VLP_ERROR_STOPPED)) {
         double elapsed = seconds() - work.started;
         int64_t steps = work.progress.step - work.started_at;
@@ -318,10 +431,25 @@ out:
                                .steps_per_second = elapsed > 0 ? (double)steps / elapsed : 0,
                                .loss_horizontal = work.loss.horizontal,
                                .loss_vertical = work.loss.vertical,
-                               .valid_mrr = work.progress.best_mrr >= 0 ? work.progress.best_mrr : NAN};
+                               .valid_mrr = work.progress.best_mrr >= 0 ? work.progress.best_mrr : NAN,
+                               .call_steps = steps};
     }
-    training_free(&work);
+    training_free(&work, status != VLP_OK);
     return status;
+}
+
+vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
+                     const vlp_train_options *options) {
+    VLP_REQUIRE(data);
+    VLP_REQUIRE(run);
+    return train(out, NULL, data, run, options);
+}
+
+vlp_status vlp_train_dataset(vlp_train_report *out, const vlp_dataset *dataset, const char *run,
+                             const vlp_train_options *options) {
+    VLP_REQUIRE(dataset);
+    VLP_REQUIRE(run);
+    return train(out, dataset, NULL, run, options);
 }
 
 bool vlp_setting_describe(vlp_setting_info *out, int32_t index) {

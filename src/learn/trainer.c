@@ -10,6 +10,7 @@
 double vlp_rate_at(const vlp_settings *settings, double rate, int64_t step) {
     double steps = (double)settings->steps, at = (double)step;
     int64_t decay_at = settings->decay_at > 0 ? settings->decay_at : (int64_t)(0.6 * steps);
+    if (decay_at < 1) decay_at = 1; /* the only step of a run is not after 0.6 of it */
     if (step < settings->warmup) rate *= (at + 1) / (double)settings->warmup;
     switch (settings->schedule) {
     case VLP_STEP:
@@ -21,6 +22,21 @@ double vlp_rate_at(const vlp_settings *settings, double rate, int64_t step) {
     default:
         return rate;
     }
+}
+
+void vlp_trainer_schedule_from(vlp_trainer *trainer, int64_t step) {
+    trainer->schedule_start = step;
+}
+
+/* The learning rate of a step in a run whose schedule may have been started anew. */
+static double scheduled_rate(const vlp_trainer *trainer, double rate, int64_t step) {
+    int64_t start = trainer->schedule_start;
+    if (start == 0) return vlp_rate_at(trainer->settings, rate, step);
+    vlp_settings rest = *trainer->settings;
+    if (step < rest.warmup) rate *= ((double)step + 1) / (double)rest.warmup;
+    rest.warmup = 0;
+    rest.steps -= start;
+    return vlp_rate_at(&rest, rate, step - start);
 }
 
 /* ---- Making -------------------------------------------------------------------------------------- */
@@ -489,8 +505,8 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
     double aggregator_rate = settings->vertical_rate > 0 ? settings->vertical_rate : settings->rate;
     vlp_step_values values = {
         .step = step,
-        .rates = {(float)vlp_rate_at(settings, settings->rate, step),
-                  (float)vlp_rate_at(settings, aggregator_rate, step)},
+        .rates = {(float)scheduled_rate(trainer, settings->rate, step),
+                  (float)scheduled_rate(trainer, aggregator_rate, step)},
         .correction1 = (float)(1 - pow(settings->beta1, (double)step + 1)),
         .correction2 = (float)(1 - pow(settings->beta2, (double)step + 1)),
     };

@@ -29,6 +29,9 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
  * names the first step and tensor that had one; the tables are then those before that step. */
 vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer);
 
+/* Lets the schedule run from a step on, as if the run began there; warm-up is not repeated. */
+void vlp_trainer_schedule_from(vlp_trainer *trainer, int64_t step);
+
 /* The learning rate of a step: schedule and warm-up. */
 double vlp_rate_at(const vlp_settings *settings, double rate, int64_t step);
 

@@ -14,7 +14,8 @@ struct vlp_trainer {
     const vlp_settings *settings;
     vlp_model *model;
     const vlp_observer *observer;
-    int64_t queries; /* 2 * train */
+    int64_t queries;        /* 2 * train */
+    int64_t schedule_start; /* the step from which the schedule runs */
     int32_t batch, width;
     vlp_filter *known;          /* of train */
     vlp_shells *shells;         /* for ReD */

@@ -151,7 +151,7 @@ static vlp_status train_control(const vlp_run *run, const char *folder, const vl
     options.resume = true;
     options.observer = observer;
     vlp_log(observer, "control: the same head without references, over the same embeddings");
-    return vlp_train(NULL, run->dataset->folder, folder, &options);
+    return vlp_train_dataset(NULL, run->dataset, folder, &options);
 }
 
 /* A control that was trained before the run went on is one of other embeddings. */
@@ -188,7 +188,6 @@ static vlp_status set_control(const evaluating *work) {
     char *folder = vlp_path_join(run->folder, "control");
     if (!folder) return vlp_fail_memory("a file name");
     vlp_run_options opening = VLP_RUN_OPTIONS_INIT;
-    opening.data = run->dataset->folder;
     opening.device = run->backend->name;
     opening.threads = run->settings.threads;
     VLP_CHECK(train_control(run, folder, work->options.observer));

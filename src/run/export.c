@@ -1,27 +1,25 @@
-/* Writes the tables of a run as npy arrays, for programs that read those. */
-#include <errno.h>
+/* Writes the tables of a run as npy arrays, for programs that read those, into a folder that appears
+ * whole or not at all. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/options.h"
 #include "run/run_internal.h"
 #include "store/npy.h"
 
-static vlp_status write_array(const char *folder, const char *name, const float *data, int64_t rows,
+static vlp_status write_array(vlp_staging *folder, const char *name, const float *data, int64_t rows,
                               int64_t columns) {
     char file[64];
     snprintf(file, sizeof file, "%s.npy", name);
-    char *path = vlp_path_join(folder, file);
-    if (!path) return vlp_fail_memory("a file name");
+    vlp_writer *writer = NULL;
+    VLP_TRY(vlp_staging_writer(&writer, folder, file));
     vlp_tensor tensor = {name, VLP_F32, 2, {rows, columns, 0, 0}, data};
-    vlp_status status = vlp_npy_write(path, &tensor);
-    vlp_free(path);
-    return status;
+    vlp_npy_put(writer, &tensor);
+    return vlp_writer_commit(&writer);
 }
 
 /* Relations as others read them: phases in radians, translations apart from matrices. */
-static vlp_status write_relations(const char *folder, const vlp_run *run, float *values) {
+static vlp_status write_relations(vlp_staging *folder, const vlp_run *run, float *values) {
     const vlp_form *form = &run->model->form;
     int64_t rows = run->model->relations, width = form->relation_width;
     if (form->transform == VLP_ROTATE)
@@ -43,23 +41,39 @@ static vlp_status write_relations(const char *folder, const vlp_run *run, float 
     return status;
 }
 
+static vlp_status write_table(vlp_staging *folder, const vlp_run *run, int id) {
+    const vlp_table *table = &run->model->tables[id];
+    size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
+    float *values = vlp_alloc(bytes, 1);
+    if (!values) return vlp_fail_memory("an export");
+    vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);
+    if (status == VLP_OK)
+        status = id == VLP_TABLE_RELATIONS
+                     ? write_relations(folder, run, values)
+                     : write_array(folder, table->name, values, table->rows, table->width);
+    vlp_free(values);
+    return status;
+}
+
+static vlp_status write_names(vlp_staging *folder, const vlp_run *run, bool entities) {
+    vlp_writer *writer = NULL;
+    VLP_TRY(vlp_staging_writer(&writer, folder, entities ? "entities.tsv" : "relations.tsv"));
+    vlp_run_folder_put_names(writer, run->dataset, entities);
+    return vlp_writer_commit(&writer);
+}
+
 vlp_status vlp_run_export(const vlp_run *run, const char *folder) {
     VLP_REQUIRE(run);
     VLP_REQUIRE(folder);
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return vlp_fail_io("make", folder, errno);
-    for (int id = 0; id < VLP_TABLES; id++) {
-        const vlp_table *table = &run->model->tables[id];
-        if (table->rows == 0) continue;
-        size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
-        float *values = vlp_alloc(bytes, 1);
-        if (!values) return vlp_fail_memory("an export");
-        vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);
-        if (status == VLP_OK)
-            status = id == VLP_TABLE_RELATIONS
-                         ? write_relations(folder, run, values)
-                         : write_array(folder, table->name, values, table->rows, table->width);
-        vlp_free(values);
-        VLP_TRY(status);
-    }
-    return vlp_run_folder_write_names(folder, run->dataset);
+    vlp_staging *staging = NULL;
+    vlp_status status = VLP_OK;
+    VLP_TRY(vlp_staging_open(&staging, folder));
+    for (int id = 0; id < VLP_TABLES; id++)
+        if (run->model->tables[id].rows > 0) VLP_CHECK(write_table(staging, run, id));
+    VLP_CHECK(write_names(staging, run, true));
+    VLP_CHECK(write_names(staging, run, false));
+    VLP_CHECK(vlp_staging_commit(&staging));
+out:
+    vlp_staging_free(staging);
+    return status;
 }

@@ -23,9 +23,10 @@ static int32_t *match_names(const vlp_dictionary *mine, const vlp_dictionary *th
     return ids;
 }
 
-static int64_t count_unknown(const int32_t *ids, int32_t count) {
+/* Of the names in train, how many are not known. */
+static int64_t count_unknown(const int32_t *ids, const uint8_t *seen, int32_t count) {
     int64_t unknown = 0;
-    for (int32_t i = 0; i < count; i++) unknown += ids[i] < 0;
+    for (int32_t i = 0; i < count; i++) unknown += seen[i] && ids[i] < 0;
     return unknown;
 }
 
@@ -68,8 +69,10 @@ static vlp_status take_folder(vlp_live_graph *live, vlp_graph_report *report, co
         status = vlp_fail_memory("the reference graph");
         goto out;
     }
-    report->unknown_entities = count_unknown(entities, other->seen_entities);
-    report->unknown_relations = count_unknown(relations, other->seen_relations);
+    report->unknown_entities =
+        count_unknown(entities, other->seen_entities, vlp_dataset_entity_count(other));
+    report->unknown_relations =
+        count_unknown(relations, other->seen_relations, vlp_dataset_relation_count(other));
     VLP_CHECK(take_triples(&live->triples, &report->unknown_triples, &other->splits[VLP_TRAIN], entities,
                            relations));
     for (int split = VLP_VALID; split < VLP_SPLITS; split++)

@@ -4,12 +4,16 @@
 #include "base/options.h"
 #include "run/run_internal.h"
 
-static vlp_status fill(vlp_run *run, const vlp_run_options *options) {
-    VLP_TRY(vlp_run_folder_settings(&run->settings, run->folder));
-    if (options->threads > 0) run->settings.threads = options->threads;
-    VLP_TRY(vlp_run_folder_load_facts(&run->facts, run->folder));
-    vlp_dataset_options opening = {1, run->settings.threads, options->observer};
+/* The data set that is named, or the run's own; a run of format 1 has none, and needs its folder. */
+static vlp_status open_dataset(vlp_run *run, const vlp_run_options *options) {
+    if (!options->data && vlp_run_folder_has_data(run->folder))
+        return vlp_run_folder_read_data(&run->dataset, run->folder, &run->facts, run->settings.threads);
     const char *data = options->data ? options->data : run->facts.data;
+    if (!*data)
+        return vlp_fail(VLP_ERROR_IO,
+                        "%s has no triples.tsv.gz, and was trained on a data set in memory",
+                        run->folder);
+    vlp_dataset_options opening = {1, run->settings.threads, options->observer};
     VLP_TRY(vlp_dataset_open(&run->dataset, data, &opening));
     char checksum[33];
     vlp_dataset_checksum(checksum, run->dataset);
@@ -17,6 +21,15 @@ static vlp_status fill(vlp_run *run, const vlp_run_options *options) {
         return vlp_fail(VLP_ERROR_FORMAT,
                         "%s is not the data set that %s was trained on: its names or triples differ",
                         data, run->folder);
+    return VLP_OK;
+}
+
+static vlp_status fill(vlp_run *run, const vlp_run_options *options) {
+    VLP_TRY(vlp_run_folder_settings(&run->settings, run->folder));
+    VLP_TRY(vlp_run_folder_load_facts(&run->facts, run->folder));
+    VLP_TRY(vlp_run_folder_verify(&run->facts, &run->settings, run->folder));
+    if (options->threads > 0) run->settings.threads = options->threads;
+    VLP_TRY(open_dataset(run, options));
     VLP_TRY(vlp_backend_find(&run->backend, options->device ? options->device : "auto"));
     VLP_TRY(run->backend->open(&run->compute, run->settings.threads));
     vlp_model_options model = {run->settings.model, run->settings.dim, run->settings.relation_dim,

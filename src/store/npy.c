@@ -50,17 +50,26 @@ static void put_widened(vlp_writer *writer, const uint16_t *values, int64_t coun
     }
 }
 
+void vlp_npy_put(vlp_writer *writer, const vlp_tensor *tensor) {
+    int64_t bytes;
+    bool possible =
+        vlp_shape_bytes(&bytes, tensor->dimensions, tensor->shape, vlp_tensor_type_size(tensor->type));
+    assert(possible);
+    (void)possible;
+    put_header(writer, tensor);
+    if (tensor->type == VLP_BF16)
+        put_widened(writer, tensor->data, bytes / 2);
+    else if (bytes > 0)
+        vlp_writer_bytes(writer, tensor->data, (size_t)bytes);
+}
+
 vlp_status vlp_npy_write(const char *path, const vlp_tensor *tensor) {
     int64_t bytes;
     if (!vlp_shape_bytes(&bytes, tensor->dimensions, tensor->shape, vlp_tensor_type_size(tensor->type)))
         return vlp_fail(VLP_ERROR_ARGUMENT, "cannot write %s: its shape is not a possible one", path);
     vlp_writer *writer = NULL;
     VLP_TRY(vlp_writer_open(&writer, path));
-    put_header(writer, tensor);
-    if (tensor->type == VLP_BF16)
-        put_widened(writer, tensor->data, bytes / 2);
-    else if (bytes > 0)
-        vlp_writer_bytes(writer, tensor->data, (size_t)bytes);
+    vlp_npy_put(writer, tensor);
     return vlp_writer_commit(&writer);
 }
 

@@ -5,6 +5,8 @@
 #include "store/safetensors.h"
 
 vlp_status vlp_npy_write(const char *path, const vlp_tensor *tensor); /* atomic; the name is not used */
+/* The same into a writer of the caller's. The shape is a possible one. */
+void vlp_npy_put(vlp_writer *writer, const vlp_tensor *tensor);
 
 /* An array as fp32, whatever float or integer type the file has (f2, f4, f8, i4, i8), in C order also
  * when the file is in Fortran order. */
