@@ -145,8 +145,9 @@ typedef struct vlp_dataset_content {
     const char *const *entity_labels;      /* (entities), members NULL where there is none; NULL: none */
     const char *const *entity_descriptions; /* likewise */
 } vlp_dataset_content;
+#define VLP_DATASET_CONTENT_VERSION 1
 #define VLP_DATASET_CONTENT_INIT                                                                        \
-    { 1, {NULL}, {0}, 0, 0, NULL, NULL, NULL, NULL }
+    { VLP_DATASET_CONTENT_VERSION, {NULL}, {0}, 0, 0, NULL, NULL, NULL, NULL }
 
 /* Makes a data set from triples in memory, by id. Ids stay as they are; where they are numbered in the
  * order in which names first appear, train before valid before test, the data set is that of a folder

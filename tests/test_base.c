@@ -200,7 +200,8 @@ static void refuses(void **state) {
     expect_failure(train(data, other, run, false, wide), "has dim = 6, not 7");
     expect_failure(train(data, other, run, false, another), "has model = complex, not distmult");
     expect_failure(train(data, other, run, false, off), "for training the aggregator alone");
-    expect_failure(train(data, other, NULL, false, alone), "a base, which is a run or a folder of arrays");
+    expect_failure(train(data, other, NULL, false, alone),
+                   "a base, which is a run or a folder of arrays");
     expect_failure(train(data, other, folder, false, NULL), "is neither a run");
     const char *narrow[] = {"model=complex", "dim=5", NULL};
     expect_failure(train(data, other, arrays, false, narrow), "has rows for dim = 6, not 5");

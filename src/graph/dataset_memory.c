@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "graph/dataset.h"
 
-/* Progress is reported, and a stop noticed, every so many triples. */
+/* Triples between two reports of progress and checks for a stop. */
 enum { REPORT_EVERY = 1 << 16 };
 
 static const char *const end_names[3] = {"head", "relation", "tail"};
@@ -24,11 +24,14 @@ static const char *name_fault(const char *name) {
     return *name ? text_fault(name) : "an empty name";
 }
 
-static vlp_status check_counts(const int64_t counts[VLP_SPLITS]) {
-    for (int split = 0; split < VLP_SPLITS; split++)
+static vlp_status check_counts(const int64_t counts[VLP_SPLITS], const bool given[VLP_SPLITS]) {
+    for (int split = 0; split < VLP_SPLITS; split++) {
         if (counts[split] < 0 || counts[split] > INT32_MAX)
             return vlp_fail(VLP_ERROR_ARGUMENT, "%lld triples in %s; it is 0 to %d",
                             (long long)counts[split], vlp_split_names[split], INT32_MAX);
+        if (counts[split] > 0 && !given[split])
+            return vlp_fail(VLP_ERROR_ARGUMENT, "the triples of %s are NULL", vlp_split_names[split]);
+    }
     if (counts[VLP_TRAIN] == 0) return vlp_fail(VLP_ERROR_ARGUMENT, "there are no training triples");
     return VLP_OK;
 }
@@ -64,12 +67,15 @@ static vlp_status add_named(vlp_dataset *dataset, vlp_split split, const vlp_nam
 
 vlp_status vlp_dataset_from_names(vlp_dataset **out, const vlp_named_triple *const triples[VLP_SPLITS],
                                   const int64_t counts[VLP_SPLITS], const vlp_dataset_options *given) {
+    if (!out) return vlp_fail(VLP_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
+    if (!triples || !counts) return vlp_fail(VLP_ERROR_ARGUMENT, "triples or counts are NULL");
+    const bool lists[VLP_SPLITS] = {triples[0] != NULL, triples[1] != NULL, triples[2] != NULL};
     vlp_dataset_options options = VLP_DATASET_OPTIONS_INIT;
     if (given) options = *given;
     vlp_dataset *dataset = NULL;
     vlp_status status = VLP_OK;
-    VLP_TRY(check_counts(counts));
+    VLP_TRY(check_counts(counts, lists));
     VLP_TRY(vlp_dataset_start(&dataset, options.threads));
     for (int split = 0; split < VLP_SPLITS; split++)
         VLP_CHECK(add_named(dataset, (vlp_split)split, triples[split], counts[split], options.observer));
@@ -154,7 +160,12 @@ out:
 
 static vlp_status check_content(vlp_dataset_content *content) {
     int32_t entities = content->entities, relations = content->relations;
-    VLP_TRY(check_counts(content->counts));
+    const bool lists[VLP_SPLITS] = {content->triples[0] != NULL, content->triples[1] != NULL,
+                                    content->triples[2] != NULL};
+    if (content->version != VLP_DATASET_CONTENT_VERSION)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "version %d of the content; this library knows %d",
+                        content->version, VLP_DATASET_CONTENT_VERSION);
+    VLP_TRY(check_counts(content->counts, lists));
     if (entities < 0 || relations < 0 || relations > INT32_MAX / 2)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d entities and %d relations; it is at most %d and %d",
                         entities, relations, INT32_MAX, INT32_MAX / 2);
@@ -176,7 +187,9 @@ static vlp_status check_content(vlp_dataset_content *content) {
 
 vlp_status vlp_dataset_from_ids(vlp_dataset **out, const vlp_dataset_content *given_content,
                                 const vlp_dataset_options *given) {
+    if (!out) return vlp_fail(VLP_ERROR_ARGUMENT, "out is NULL");
     *out = NULL;
+    if (!given_content) return vlp_fail(VLP_ERROR_ARGUMENT, "content is NULL");
     vlp_dataset_content content = *given_content;
     vlp_dataset_options options = VLP_DATASET_OPTIONS_INIT;
     if (given) options = *given;

@@ -443,6 +443,7 @@ vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
 
 vlp_status vlp_train_dataset(vlp_train_report *out, const vlp_dataset *dataset, const char *run,
                              const vlp_train_options *options) {
+    if (!dataset || !run) return vlp_fail(VLP_ERROR_ARGUMENT, "dataset or run is NULL");
     return train(out, dataset, NULL, run, options);
 }
 
