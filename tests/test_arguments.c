@@ -168,19 +168,19 @@ static void data_sets(void **state) {
     NULL_REFUSED(triples, vlp_dataset_from_names, &made, NULL, one, NULL);
     NULL_REFUSED(counts, vlp_dataset_from_names, &made, named, NULL, NULL);
     REFUSED("-1 triples", vlp_dataset_from_names, &made, named, less, NULL);
-    REFUSED("array is NULL", vlp_dataset_from_names, &made, named, more, NULL);
+    REFUSED("triples of valid are NULL", vlp_dataset_from_names, &made, named, more, NULL);
     REFUSED("-1 threads", vlp_dataset_from_names, &made, named, one, &negative);
     VERSIONS_REFUSED(vlp_dataset_options, VLP_DATASET_OPTIONS_INIT, vlp_dataset_from_names, &made, named,
                      one, &options);
     vlp_dataset_content content = VLP_DATASET_CONTENT_INIT;
     NULL_REFUSED(out, vlp_dataset_from_ids, NULL, &content, NULL);
-    NULL_REFUSED(given, vlp_dataset_from_ids, &made, NULL, NULL);
+    NULL_REFUSED(content, vlp_dataset_from_ids, &made, NULL, NULL);
     VERSIONS_REFUSED(vlp_dataset_content, VLP_DATASET_CONTENT_INIT, vlp_dataset_from_ids, &made,
                      &options, NULL);
     VERSIONS_REFUSED(vlp_dataset_options, VLP_DATASET_OPTIONS_INIT, vlp_dataset_from_ids, &made,
                      &content, &options);
     content.counts[VLP_TRAIN] = 1;
-    REFUSED("array is NULL", vlp_dataset_from_ids, &made, &content, NULL);
+    REFUSED("triples of train are NULL", vlp_dataset_from_ids, &made, &content, NULL);
     content.triples[VLP_TRAIN] = &(vlp_triple){0, -1, 0};
     REFUSED("relation -1", vlp_dataset_from_ids, &made, &content, NULL);
     assert_null(made);

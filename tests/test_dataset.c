@@ -202,9 +202,12 @@ static void names_are_checked(void **state) {
         expect(vlp_dataset_from_names(&dataset, triples, counts, NULL), dataset, cases[i].part);
     }
     const vlp_named_triple *const none[VLP_SPLITS] = {NULL, NULL, NULL};
-    const int64_t empty[VLP_SPLITS] = {0, 0, 0}, negative[VLP_SPLITS] = {1, -1, 0};
+    const int64_t empty[VLP_SPLITS] = {0, 0, 0}, missing[VLP_SPLITS] = {1, 0, 0};
     expect(vlp_dataset_from_names(&dataset, none, empty, NULL), dataset, "no training triples");
-    expect(vlp_dataset_from_names(&dataset, none, negative, NULL), dataset, "-1 triples in valid");
+    expect(vlp_dataset_from_names(&dataset, none, missing, NULL), dataset, "triples of train are NULL");
+    expect(vlp_dataset_from_names(&dataset, NULL, empty, NULL), dataset, "NULL");
+    expect(vlp_dataset_from_names(&dataset, none, NULL, NULL), dataset, "NULL");
+    expect(vlp_dataset_from_names(NULL, none, empty, NULL), dataset, "out is NULL");
 }
 
 static void ids_are_checked(void **state) {
@@ -241,6 +244,16 @@ static void ids_are_checked(void **state) {
     changed = content;
     changed.relations = -1;
     expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "-1 relations");
+    changed = content;
+    changed.version = 2;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "version 2");
+    changed = content;
+    changed.counts[VLP_VALID] = -1;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "-1 triples in valid");
+    changed.counts[VLP_VALID] = 1;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "triples of valid are NULL");
+    expect(vlp_dataset_from_ids(&dataset, NULL, NULL), dataset, "content is NULL");
+    expect(vlp_dataset_from_ids(NULL, &content, NULL), dataset, "out is NULL");
     must(vlp_dataset_from_ids(&dataset, &content, NULL));
     vlp_dataset_free(dataset);
 }

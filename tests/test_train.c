@@ -203,7 +203,8 @@ static void refuses(void **state) {
     support_write_text(folder, "train.txt", "a\tr\tb\n");
     vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
     options.resume = true;
-    assert_int_not_equal(vlp_train(NULL, folder, run, &options), VLP_OK);
+    assert_int_equal(vlp_train(NULL, folder, run, &options), VLP_ERROR_FORMAT);
+    assert_non_null(strstr(vlp_error_message(), "was trained on another data set than"));
     support_remove(folder);
 }
 

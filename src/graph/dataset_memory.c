@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "graph/dataset.h"
 
-/* Progress is reported, and a stop noticed, every so many triples. */
+/* Triples between two reports of progress and checks for a stop. */
 enum { REPORT_EVERY = 1 << 16 };
 
 static const char *const end_names[3] = {"head", "relation", "tail"};
@@ -25,11 +25,14 @@ static const char *name_fault(const char *name) {
     return *name ? text_fault(name) : "an empty name";
 }
 
-static vlp_status check_counts(const int64_t counts[VLP_SPLITS]) {
-    for (int split = 0; split < VLP_SPLITS; split++)
+static vlp_status check_counts(const int64_t counts[VLP_SPLITS], const bool given[VLP_SPLITS]) {
+    for (int split = 0; split < VLP_SPLITS; split++) {
         if (counts[split] < 0 || counts[split] > INT32_MAX)
             return vlp_fail(VLP_ERROR_ARGUMENT, "%lld triples in %s; it is 0 to %d",
                             (long long)counts[split], vlp_split_names[split], INT32_MAX);
+        if (counts[split] > 0 && !given[split])
+            return vlp_fail(VLP_ERROR_ARGUMENT, "the triples of %s are NULL", vlp_split_names[split]);
+    }
     if (counts[VLP_TRAIN] == 0) return vlp_fail(VLP_ERROR_ARGUMENT, "there are no training triples");
     return VLP_OK;
 }
@@ -69,14 +72,13 @@ vlp_status vlp_dataset_from_names(vlp_dataset **out, const vlp_named_triple *con
     *out = NULL;
     VLP_REQUIRE(triples);
     VLP_REQUIRE(counts);
+    const bool lists[VLP_SPLITS] = {triples[0] != NULL, triples[1] != NULL, triples[2] != NULL};
     vlp_dataset_options options = VLP_DATASET_OPTIONS_INIT;
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_dataset_options, &options, given));
     VLP_TRY(vlp_check_threads(options.threads));
-    for (int split = 0; split < VLP_SPLITS; split++)
-        VLP_TRY(vlp_check_array(triples[split], counts[split], "triples"));
     vlp_dataset *dataset = NULL;
     vlp_status status = VLP_OK;
-    VLP_TRY(check_counts(counts));
+    VLP_TRY(check_counts(counts, lists));
     VLP_TRY(vlp_dataset_start(&dataset, options.threads));
     for (int split = 0; split < VLP_SPLITS; split++)
         VLP_CHECK(add_named(dataset, (vlp_split)split, triples[split], counts[split], options.observer));
@@ -161,7 +163,9 @@ out:
 
 static vlp_status check_content(vlp_dataset_content *content) {
     int32_t entities = content->entities, relations = content->relations;
-    VLP_TRY(check_counts(content->counts));
+    const bool lists[VLP_SPLITS] = {content->triples[0] != NULL, content->triples[1] != NULL,
+                                    content->triples[2] != NULL};
+    VLP_TRY(check_counts(content->counts, lists));
     if (entities < 0 || relations < 0 || relations > INT32_MAX / 2)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d entities and %d relations; it is at most %d and %d",
                         entities, relations, INT32_MAX, INT32_MAX / 2);
@@ -181,33 +185,31 @@ static vlp_status check_content(vlp_dataset_content *content) {
     return VLP_OK;
 }
 
-vlp_status vlp_dataset_from_ids(vlp_dataset **out, const vlp_dataset_content *given,
-                                const vlp_dataset_options *given_options) {
+vlp_status vlp_dataset_from_ids(vlp_dataset **out, const vlp_dataset_content *content,
+                                const vlp_dataset_options *given) {
     VLP_REQUIRE(out);
     *out = NULL;
-    VLP_REQUIRE(given);
-    vlp_dataset_content content = VLP_DATASET_CONTENT_INIT;
-    VLP_TRY(VLP_OPTIONS_TAKE(vlp_dataset_content, &content, given));
+    VLP_REQUIRE(content);
+    vlp_dataset_content mine = VLP_DATASET_CONTENT_INIT;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_dataset_content, &mine, content));
     vlp_dataset_options options = VLP_DATASET_OPTIONS_INIT;
-    VLP_TRY(VLP_OPTIONS_TAKE(vlp_dataset_options, &options, given_options));
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_dataset_options, &options, given));
     VLP_TRY(vlp_check_threads(options.threads));
-    for (int split = 0; split < VLP_SPLITS; split++)
-        VLP_TRY(vlp_check_array(content.triples[split], content.counts[split], "triples"));
-    VLP_TRY(check_content(&content));
+    VLP_TRY(check_content(&mine));
     vlp_triple_list splits[VLP_SPLITS] = {{NULL, 0, 0}};
     vlp_status status = VLP_OK;
     for (int split = 0; split < VLP_SPLITS && status == VLP_OK; split++) {
-        status = reserve(&splits[split], content.counts[split]);
-        if (status != VLP_OK || content.counts[split] == 0) continue;
-        splits[split].count = content.counts[split];
-        memcpy(splits[split].items, content.triples[split],
-               (size_t)content.counts[split] * sizeof *splits[split].items);
+        status = reserve(&splits[split], mine.counts[split]);
+        if (status != VLP_OK || mine.counts[split] == 0) continue;
+        splits[split].count = mine.counts[split];
+        memcpy(splits[split].items, mine.triples[split],
+               (size_t)mine.counts[split] * sizeof *splits[split].items);
     }
     if (status != VLP_OK) {
         for (int split = 0; split < VLP_SPLITS; split++) vlp_triple_list_free(&splits[split]);
         return status;
     }
-    status = vlp_dataset_make(out, &content, splits, options.threads);
+    status = vlp_dataset_make(out, &mine, splits, options.threads);
     /* Here the texts came from the caller. */
     return status == VLP_ERROR_FORMAT ? VLP_ERROR_ARGUMENT : status;
 }

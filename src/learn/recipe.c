@@ -118,8 +118,8 @@ out:
     return status;
 }
 
-/* Through a stream, so that a pipe will do as well as a file. Nobody writes a recipe this long: whoever
- * names a data file by mistake learns it at once. */
+/* Through a stream, so that a pipe will do as well as a file. The limit refuses a data file that is
+ * named by mistake. */
 vlp_status vlp_recipe_read(vlp_settings *settings, const char *path) {
     const size_t most = (size_t)1 << 20;
     vlp_status status = VLP_OK;

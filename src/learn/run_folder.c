@@ -373,18 +373,27 @@ out:
     return status;
 }
 
-/* *damaged false on failure: the file is whole, but too new, or does not fit config.ini. */
+static vlp_status check_training(const vlp_run_facts *facts, const vlp_run_training *training) {
+    char checksum[33];
+    VLP_TRY(vlp_run_folder_verify(facts, training->settings, training->folder));
+    vlp_dataset_checksum(checksum, training->dataset);
+    if (strcmp(facts->checksum, checksum) == 0) return VLP_OK;
+    return vlp_fail(VLP_ERROR_FORMAT,
+                    "%s was trained on another data set than %s: the names or triples differ",
+                    training->folder, vlp_dataset_title(training->dataset));
+}
+
+/* *damaged false on failure: the file is whole, but too new, or of another training. */
 static vlp_status load_state_file(vlp_model *model, vlp_progress_state *progress, vlp_run_facts *facts,
-                                  bool *damaged, const char *path, const char *folder,
-                                  const vlp_settings *settings) {
+                                  bool *damaged, const char *path, const vlp_run_training *training) {
     vlp_safetensors *file = NULL;
     vlp_status status = VLP_OK;
     VLP_CHECK(vlp_safetensors_open(&file, path, true));
     VLP_CHECK(read_facts(facts, file, path));
     VLP_CHECK(read_progress(progress, file, path));
-    /* Before the tables, whose shapes follow from the settings. */
+    /* Before the tables, whose shapes follow from settings and data set. */
     *damaged = false;
-    VLP_CHECK(vlp_run_folder_verify(facts, settings, folder));
+    VLP_CHECK(check_training(facts, training));
     *damaged = true;
     VLP_CHECK(read_tables(model, file, true));
 out:
@@ -394,18 +403,18 @@ out:
 }
 
 vlp_status vlp_run_folder_load_state(vlp_model *model, vlp_progress_state *progress,
-                                     vlp_run_facts *facts, bool *found, const char *folder,
-                                     const vlp_settings *settings, const vlp_observer *observer) {
+                                     vlp_run_facts *facts, bool *found, const vlp_run_training *training,
+                                     const vlp_observer *observer) {
     const char *const names[2] = {"state.safetensors", "state.previous.safetensors"};
     vlp_status status = VLP_OK;
     *found = false;
     for (int i = 0; i < 2 && !*found; i++) {
-        char *path = vlp_path_join(folder, names[i]);
+        char *path = vlp_path_join(training->folder, names[i]);
         if (!path) return vlp_fail_memory("a file name");
         if (vlp_path_exists(path)) {
             bool damaged = true;
             *facts = (vlp_run_facts){0};
-            status = load_state_file(model, progress, facts, &damaged, path, folder, settings);
+            status = load_state_file(model, progress, facts, &damaged, path, training);
             *found = status == VLP_OK;
             if (!*found) {
                 if (status != VLP_ERROR_FORMAT || !damaged) i = 1;

@@ -71,11 +71,16 @@ vlp_status vlp_run_folder_load_facts(vlp_run_facts *facts, const char *folder);
 
 vlp_status vlp_run_folder_save_state(const char *folder, const vlp_model *model,
                                      const vlp_progress_state *progress, const vlp_run_facts *facts);
-/* The state, or the one before where it is damaged (the observer is told). *found false: never saved.
- * A state that was not trained with `settings` is an error. */
+/* What a state has to have been trained with. */
+typedef struct vlp_run_training {
+    const char *folder;
+    const vlp_settings *settings;
+    const vlp_dataset *dataset;
+} vlp_run_training;
+/* The state, or the one before where it is damaged (the observer is told). *found false: never saved. */
 vlp_status vlp_run_folder_load_state(vlp_model *model, vlp_progress_state *progress,
-                                     vlp_run_facts *facts, bool *found, const char *folder,
-                                     const vlp_settings *settings, const vlp_observer *observer);
+                                     vlp_run_facts *facts, bool *found, const vlp_run_training *training,
+                                     const vlp_observer *observer);
 
 /* ---- Metrics (run_metrics.c) ---- */
 /* metrics.jsonl: all of it, written whole; and its lines up to a step, to be freed ("" when there is

@@ -1,8 +1,8 @@
 /* One training at a time in a run folder, and nothing of a failed or killed one left in it.
  *
  * train.lock is held with flock, which ends with the process however it ends, and says who holds it. It
- * is removed when the training ends; so whoever has locked the file has to see that it still is the one
- * in the folder. One that is found marks the folder as ours: a training was killed in it. */
+ * is removed when the training ends; so a process that has locked the file has to check that it still is
+ * the one in the folder. One that is found marks the folder as ours: a training was killed in it. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -310,13 +310,9 @@ static vlp_status change_steps(training *work) {
 static vlp_status load_state(training *work, bool *found) {
     vlp_run_facts saved;
     vlp_progress_state loaded = work->progress;
-    VLP_TRY(vlp_run_folder_load_state(work->model, &loaded, &saved, found, work->folder, &work->settings,
-                                      &work->observer));
+    const vlp_run_training own = {work->folder, &work->settings, work->dataset};
+    VLP_TRY(vlp_run_folder_load_state(work->model, &loaded, &saved, found, &own, &work->observer));
     if (!*found) return VLP_OK;
-    if (strcmp(saved.checksum, work->facts.checksum) != 0)
-        return vlp_fail(VLP_ERROR_FORMAT,
-                        "%s was trained on another data set than %s: the names or triples differ",
-                        work->folder, vlp_dataset_title(work->dataset));
     if (loaded.steps == 0) loaded.steps = work->progress.steps; /* format 1: those of config.ini */
     work->progress = loaded;
     work->changed = work->changed || saved.format < VLP_RUN_FORMAT;
