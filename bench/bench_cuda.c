@@ -103,26 +103,26 @@ typedef void (*operation)(work *w);
 
 static void wait_for(work *w) {
     vlp_step_report report;
-    need(w->backend->download(w->compute, &report, w->trainer->report, sizeof report));
+    need(w->backend->memory->download(w->compute, &report, w->trainer->report, sizeof report));
 }
 
 /* Seconds of one operation: several in a recorded step, the median of a few replays. */
 static double time_of(work *w, operation one, int inside) {
     enum { REPLAYS = 9 };
     double times[REPLAYS];
-    vlp_plan *plan = w->backend->plan_new(w->compute);
+    vlp_plan *plan = w->backend->steps->plan_new(w->compute);
     vlp_step_values values = {.step = 1, .rates = {1e-9f, 1e-9f}, .correction1 = 1, .correction2 = 1};
     for (int round = -3; round < REPLAYS; round++) {
         wait_for(w);
         double start = seconds();
-        if (!w->backend->step_begin(w->compute, plan, &values)) {
+        if (!w->backend->steps->begin(w->compute, plan, &values)) {
             for (int i = 0; i < inside; i++) one(w);
-            need(w->backend->step_end(w->compute, plan));
+            need(w->backend->steps->end(w->compute, plan));
         }
         wait_for(w);
         if (round >= 0) times[round] = (seconds() - start) / inside;
     }
-    w->backend->plan_free(w->compute, plan);
+    w->backend->steps->plan_free(w->compute, plan);
     for (int i = 0; i < REPLAYS; i++)
         for (int j = i + 1; j < REPLAYS; j++)
             if (times[j] < times[i]) {
@@ -153,53 +153,71 @@ static float *left_matrix, *right_matrix, *product_matrix;
 static vlp_bf16 *left_bf16, *right_bf16;
 
 static void read_much(work *w) {
-    w->backend->square_sum(w->compute, (double *)product_matrix, left_matrix, NULL, SIDE, SIDE);
+    w->backend->rows->square_sum(
+        w->compute, (double *)product_matrix,
+        &(vlp_table_gradient){.rows = left_matrix, .count = SIDE, .width = SIDE});
 }
 
 /* As a step multiplies: over bf16 copies, or in TF32. */
 static void multiply_much(work *w) {
     if (w->trainer->uses_bf16)
-        w->backend->product_bf16(w->compute, false, true, SIDE, SIDE, SIDE, 1, left_bf16, SIDE,
-                                 right_bf16, SIDE, 0, product_matrix, SIDE);
+        w->backend->bf16->product(w->compute, product_matrix,
+                                  &(vlp_product){.transpose_b = true,
+                                                 .m = SIDE,
+                                                 .n = SIDE,
+                                                 .k = SIDE,
+                                                 .alpha = 1,
+                                                 .lda = SIDE,
+                                                 .ldb = SIDE,
+                                                 .ldc = SIDE},
+                                  left_bf16, right_bf16);
     else
-        w->backend->product(w->compute, false, true, SIDE, SIDE, SIDE, 1, left_matrix, SIDE,
-                            right_matrix, SIDE, 0, product_matrix, SIDE);
+        w->backend->blas->product(w->compute, product_matrix,
+                                  &(vlp_product){.transpose_b = true,
+                                                 .m = SIDE,
+                                                 .n = SIDE,
+                                                 .k = SIDE,
+                                                 .alpha = 1,
+                                                 .lda = SIDE,
+                                                 .ldb = SIDE,
+                                                 .ldc = SIDE},
+                                  left_matrix, right_matrix);
 }
 
 /* bf16 copies of the two factors. */
 static void convert_factors(work *w) {
     vlp_bf16_layout layout = vlp_bf16_layout_of(1, SIDE);
     size_t bytes = (size_t)SIDE * SIDE * sizeof(vlp_bf16);
-    left_bf16 = w->backend->allocate(w->compute, bytes);
-    right_bf16 = w->backend->allocate(w->compute, bytes);
+    left_bf16 = w->backend->memory->allocate(w->compute, bytes);
+    right_bf16 = w->backend->memory->allocate(w->compute, bytes);
     if (!left_bf16 || !right_bf16) exit(1);
-    w->backend->convert_rows(w->compute, left_bf16, &layout, left_matrix, SIDE, SIDE);
-    w->backend->convert_rows(w->compute, right_bf16, &layout, right_matrix, SIDE, SIDE);
+    w->backend->bf16->convert_rows(w->compute, left_bf16, &layout, left_matrix, SIDE, SIDE);
+    w->backend->bf16->convert_rows(w->compute, right_bf16, &layout, right_matrix, SIDE, SIDE);
 }
 
 static void measure_card(work *w) {
     size_t count = (size_t)SIDE * SIDE, bytes = count * sizeof(float);
     float *host = malloc(bytes);
-    left_matrix = w->backend->allocate(w->compute, bytes);
-    right_matrix = w->backend->allocate(w->compute, bytes);
-    product_matrix = w->backend->allocate(w->compute, bytes);
+    left_matrix = w->backend->memory->allocate(w->compute, bytes);
+    right_matrix = w->backend->memory->allocate(w->compute, bytes);
+    product_matrix = w->backend->memory->allocate(w->compute, bytes);
     if (!host || !left_matrix || !right_matrix || !product_matrix) exit(1);
     uint32_t state = 1; /* random numbers: a product of zeros is faster than any other */
     for (size_t i = 0; i < count; i++)
         host[i] = (float)((state = state * 1664525u + 1013904223u) >> 8) * 0x1p-24f - 0.5f;
-    need(w->backend->upload(w->compute, left_matrix, host, bytes));
-    need(w->backend->upload(w->compute, right_matrix, host, bytes));
+    need(w->backend->memory->upload(w->compute, left_matrix, host, bytes));
+    need(w->backend->memory->upload(w->compute, right_matrix, host, bytes));
     free(host);
     if (w->trainer->uses_bf16) convert_factors(w);
     w->bandwidth = (double)bytes / time_of(w, read_much, 4);
     w->products = 2.0 * SIDE * SIDE * SIDE / time_of(w, multiply_much, 2);
     w->roots = 132 * 16 * 1.755e9;
-    w->backend->release(w->compute, left_matrix);
-    w->backend->release(w->compute, right_matrix);
-    w->backend->release(w->compute, product_matrix);
+    w->backend->memory->release(w->compute, left_matrix);
+    w->backend->memory->release(w->compute, right_matrix);
+    w->backend->memory->release(w->compute, product_matrix);
     if (w->trainer->uses_bf16) {
-        w->backend->release(w->compute, left_bf16);
-        w->backend->release(w->compute, right_bf16);
+        w->backend->memory->release(w->compute, left_bf16);
+        w->backend->memory->release(w->compute, right_bf16);
     }
     printf("card: reads %.2f TB/s, products in %s %.0f TFLOP/s\n", 1e-12 * w->bandwidth,
            w->trainer->uses_bf16 ? "bf16" : "TF32", 1e-12 * w->products);
@@ -211,8 +229,13 @@ static vlp_pairs pairs_of(work *w) {
     return vlp_trainer_pairs(w->trainer);
 }
 
+/* The queries of the batch: q, or their head entities. */
+static vlp_related_rows queries_of(work *w, const float *rows) {
+    return vlp_model_related(w->model, rows, w->trainer->chosen.relations, w->trainer->batch);
+}
+
 static void op_batch(work *w) {
-    w->backend->choose_batch(w->compute, &w->trainer->tables, &w->trainer->chosen);
+    w->backend->steps->choose_batch(w->compute, &w->trainer->tables, &w->trainer->chosen);
 }
 
 static void op_sample(work *w) {
@@ -220,47 +243,47 @@ static void op_sample(work *w) {
     vlp_sample_options options = {w->trainer->shells ? &w->trainer->view : NULL,
                                   (float)w->settings.alpha0, w->model->entities, w->settings.negatives,
                                   w->settings.seed};
-    need(w->backend->sample(w->compute, chosen->pairs, chosen->heads, w->trainer->batch,
-                            chosen->known_begin, chosen->known_end, w->trainer->known_list, &options));
+    vlp_sampled_queries queries = {w->trainer->batch, chosen->heads, chosen->known_begin,
+                                   chosen->known_end, w->trainer->known_list};
+    need(w->backend->sample->negatives(w->compute, chosen->pairs, &queries, &options));
 }
 
 static void op_pair_scores(work *w) {
     vlp_pairs pairs = pairs_of(w);
-    need(w->backend->pair_scores(
-        w->compute, &w->model->form, w->trainer->scores, w->trainer->q, w->trainer->chosen.relations,
-        w->model->tables[VLP_TABLE_RELATIONS].value, w->model->tables[VLP_TABLE_ENTITIES].value,
-        w->model->entities, &pairs));
+    vlp_related_rows queries = queries_of(w, w->trainer->q);
+    need(w->backend->pairs->scores(w->compute, w->trainer->scores, &w->model->form, &queries, &pairs));
 }
 
 static void op_negative_loss(work *w) {
     vlp_weight_form form = {(vlp_weighing)w->settings.weights, (float)w->settings.alpha1,
                             (float)w->settings.alpha2, (float)w->settings.tau, true};
-    w->backend->negative_loss(w->compute, &form, w->trainer->scores, w->trainer->row_loss,
-                              w->trainer->chosen.weights, w->trainer->batch, w->trainer->width);
+    w->backend->loss->negative(w->compute, w->trainer->scores, w->trainer->row_loss, &form,
+                               w->trainer->chosen.weights, w->trainer->batch, w->trainer->width);
 }
 
 static void op_pair_backward(work *w) {
     vlp_pairs pairs = pairs_of(w);
     vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
     vlp_table *relations = &w->model->tables[VLP_TABLE_RELATIONS];
-    w->backend->fill_bytes(w->compute, entities->touched, 0, (size_t)entities->rows);
-    need(w->backend->pair_backward(w->compute, &w->model->form, w->trainer->q_grad,
-                                   w->trainer->fused ? NULL : entities->grad, entities->touched,
-                                   relations->grad, w->trainer->scores, w->trainer->q,
-                                   w->trainer->chosen.relations, relations->value, w->model->relations,
-                                   entities->value, w->model->entities, &pairs));
+    w->backend->memory->fill_bytes(w->compute, entities->touched, 0, (size_t)entities->rows);
+    vlp_related_rows queries = queries_of(w, w->trainer->q);
+    vlp_pair_gradients out = {.queries = w->trainer->q_grad,
+                              .entities = vlp_table_gradient_of(entities),
+                              .relations = relations->grad};
+    if (w->trainer->fused) out.entities.rows = NULL;
+    need(w->backend->pairs->backward(w->compute, &out, &w->model->form, w->trainer->scores, &queries,
+                                     &pairs));
 }
 
 static void op_query_backward(work *w) {
     vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
     vlp_table *relations = &w->model->tables[VLP_TABLE_RELATIONS];
-    need(w->backend->query_backward(w->compute, &w->model->form, w->trainer->heads_grad, relations->grad,
-                                    w->trainer->q_grad, w->trainer->head_rows,
-                                    w->trainer->chosen.relations, relations->value, w->model->relations,
-                                    w->trainer->batch, false));
-    need(w->backend->scatter_add(w->compute, entities->grad, entities->touched, w->trainer->heads_grad,
-                                 NULL, w->trainer->chosen.heads, w->trainer->batch, w->model->entities,
-                                 w->model->form.entity_width));
+    vlp_related_rows heads = queries_of(w, w->trainer->head_rows);
+    vlp_table_gradient entity_grad = vlp_table_gradient_of(entities);
+    need(w->backend->transform->query_backward(w->compute, w->trainer->heads_grad, relations->grad,
+                                               &w->model->form, w->trainer->q_grad, &heads, false));
+    need(w->backend->rows->scatter_add(w->compute, &entity_grad, w->trainer->heads_grad, NULL,
+                                       w->trainer->chosen.heads, w->trainer->batch));
 }
 
 static vlp_reference_batch references_of(work *w) {
@@ -298,46 +321,91 @@ static void op_logits(work *w) {
     const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
     int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
     if (uses_bf16(w))
-        w->backend->product_bf16(w->compute, false, true, w->trainer->block, columns_of(w), padded, 1,
-                                 w->trainer->head.bf16_output, padded, entities->bf16, padded, 0,
-                                 w->trainer->aggregator_logits, columns_of(w));
+        w->backend->bf16->product(w->compute, w->trainer->aggregator_logits,
+                                  &(vlp_product){.transpose_b = true,
+                                                 .m = w->trainer->block,
+                                                 .n = columns_of(w),
+                                                 .k = padded,
+                                                 .alpha = 1,
+                                                 .lda = padded,
+                                                 .ldb = padded,
+                                                 .ldc = columns_of(w)},
+                                  w->trainer->head.bf16_output, entities->bf16);
     else
-        w->backend->product(w->compute, false, true, w->trainer->block, columns_of(w), e, 1,
-                            w->trainer->head.output, e, entities->value, e, 0,
-                            w->trainer->aggregator_logits, columns_of(w));
+        w->backend->blas->product(w->compute, w->trainer->aggregator_logits,
+                                  &(vlp_product){.transpose_b = true,
+                                                 .m = w->trainer->block,
+                                                 .n = columns_of(w),
+                                                 .k = e,
+                                                 .alpha = 1,
+                                                 .lda = e,
+                                                 .ldb = e,
+                                                 .ldc = columns_of(w)},
+                                  w->trainer->head.output, entities->value);
 }
 
 static void op_logits_backward(work *w) {
     const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
     int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
     if (uses_bf16(w))
-        w->backend->product_bf16(w->compute, false, false, w->trainer->block, padded, columns_of(w), 1,
-                                 w->trainer->bf16_aggregator_logits, columns_of(w), entities->bf16,
-                                 padded, 0, w->trainer->padded_grad, padded);
+        w->backend->bf16->product(w->compute, w->trainer->padded_grad,
+                                  &(vlp_product){.m = w->trainer->block,
+                                                 .n = padded,
+                                                 .k = columns_of(w),
+                                                 .alpha = 1,
+                                                 .lda = columns_of(w),
+                                                 .ldb = padded,
+                                                 .ldc = padded},
+                                  w->trainer->bf16_aggregator_logits, entities->bf16);
     else
-        w->backend->product(w->compute, false, false, w->trainer->block, e, columns_of(w), 1,
-                            w->trainer->aggregator_logits, columns_of(w), entities->value, e, 0,
-                            w->trainer->output_grad, e);
+        w->backend->blas->product(w->compute, w->trainer->output_grad,
+                                  &(vlp_product){.m = w->trainer->block,
+                                                 .n = e,
+                                                 .k = columns_of(w),
+                                                 .alpha = 1,
+                                                 .lda = columns_of(w),
+                                                 .ldb = e,
+                                                 .ldc = e},
+                                  w->trainer->aggregator_logits, entities->value);
 }
 
 static void op_entities_backward(work *w) {
     const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
     int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
     if (uses_bf16(w))
-        w->backend->product_bf16(w->compute, true, false, columns_of(w), e, w->trainer->block, 1,
-                                 w->trainer->bf16_logits, columns_of(w), w->trainer->bf16_q, padded, 0,
-                                 entities->grad, e);
+        w->backend->bf16->product(w->compute, entities->grad,
+                                  &(vlp_product){.transpose_a = true,
+                                                 .m = columns_of(w),
+                                                 .n = e,
+                                                 .k = w->trainer->block,
+                                                 .alpha = 1,
+                                                 .lda = columns_of(w),
+                                                 .ldb = padded,
+                                                 .ldc = e},
+                                  w->trainer->bf16_logits, w->trainer->bf16_q);
     else
-        w->backend->product(w->compute, true, false, columns_of(w), e, w->trainer->block, 1,
-                            w->trainer->logits, columns_of(w), w->trainer->q, e, 0, entities->grad, e);
+        w->backend->blas->product(w->compute, entities->grad,
+                                  &(vlp_product){.transpose_a = true,
+                                                 .m = columns_of(w),
+                                                 .n = e,
+                                                 .k = w->trainer->block,
+                                                 .alpha = 1,
+                                                 .lda = columns_of(w),
+                                                 .ldb = e,
+                                                 .ldc = e},
+                                  w->trainer->logits, w->trainer->q);
 }
 
 static void op_softmax(work *w) {
-    w->backend->softmax_loss(w->compute, w->trainer->aggregator_logits,
-                             w->trainer->bf16_aggregator_logits, w->trainer->aggregator_loss,
-                             w->trainer->chosen.answers, w->trainer->even, w->trainer->inverse_norms,
-                             NULL, (float)w->settings.temperature, w->trainer->block, w->model->entities,
-                             columns_of(w));
+    w->backend->loss->softmax(w->compute, w->trainer->aggregator_logits,
+                              w->trainer->bf16_aggregator_logits, w->trainer->aggregator_loss,
+                              &(vlp_softmax){.count = w->trainer->block,
+                                             .columns = w->model->entities,
+                                             .stride = columns_of(w),
+                                             .answers = w->trainer->chosen.answers,
+                                             .weights = w->trainer->even,
+                                             .column_scale = w->trainer->inverse_norms,
+                                             .temperature = (float)w->settings.temperature});
 }
 
 static void op_update(work *w) {
@@ -354,10 +422,10 @@ static void op_update(work *w) {
                            .layout = table->layout};
     vlp_pairs pairs = pairs_of(w);
     if (w->trainer->fused)
-        need(w->backend->pair_update(w->compute, &w->model->form, &update, &updated, w->trainer->scores,
-                                     w->trainer->q, &pairs));
+        need(w->backend->bf16->pair_update(w->compute, &updated, &update, &w->model->form,
+                                           w->trainer->scores, w->trainer->q, &pairs));
     else
-        w->backend->update(w->compute, &update, &updated, 1);
+        w->backend->optimizer->update(w->compute, &update, &updated, 1);
 }
 
 /* The products of the head: 2 of (b, e, q) forward, 1 of (b, e, e + q); back the same to the matrices,

@@ -18,7 +18,7 @@ static const vlp_backend *backend;
 static vlp_compute *compute;
 
 static float *numbers(int64_t count, float range) {
-    float *values = backend->allocate(compute, (size_t)count * sizeof *values);
+    float *values = backend->memory->allocate(compute, (size_t)count * sizeof *values);
     if (!values) abort();
     for (int64_t i = 0; i < count; i++)
         values[i] = range * (2 * vlp_random_unit(vlp_random(1, 2, (uint64_t)i, 0).v[0]) - 1);
@@ -64,15 +64,23 @@ static float sum_of(const float *values, int64_t count) {
 
 static void floors(void) {
     double time, flops = 2.0 * BATCH * ENTITIES * WIDTH;
-    MEDIAN(time, backend->product(compute, false, true, BATCH, ENTITIES, WIDTH, 1, q, WIDTH, table,
-                                  WIDTH, 0, logits, ENTITIES));
+    MEDIAN(time, backend->blas->product(compute, logits,
+                                        &(vlp_product){.transpose_b = true,
+                                                       .m = BATCH,
+                                                       .n = ENTITIES,
+                                                       .k = WIDTH,
+                                                       .alpha = 1,
+                                                       .lda = WIDTH,
+                                                       .ldb = WIDTH,
+                                                       .ldc = ENTITIES},
+                                        q, table));
     gemm_rate = flops / time;
     int64_t count = (int64_t)256 << 18; /* 256 MiB, beyond every cache */
     float *large = numbers(count, 1);
     volatile float sum = 0;
     MEDIAN(time, sum = sum + sum_of(large, count));
     memory_rate = (double)count * sizeof(float) / time;
-    backend->release(compute, large);
+    backend->memory->release(compute, large);
     printf("floor: sgemm %.0f GFLOP/s, memory read at %.1f GB/s\n\n", gemm_rate / 1e9,
            memory_rate / 1e9);
 }
@@ -95,26 +103,31 @@ static void pairs_of(const char *name, vlp_similarity similarity, double flops) 
     int64_t count = (int64_t)BATCH * (NEGATIVES + 1);
     int32_t *entities = ids(count, ENTITIES), *relations = ids(BATCH, 1);
     float *scores = numbers(count, 1), *grads = numbers(count, 1e-3f);
-    vlp_pairs pairs = {.batch = BATCH, .width = NEGATIVES + 1, .entities = entities};
+    vlp_pairs pairs = {.batch = BATCH,
+                       .width = NEGATIVES + 1,
+                       .entities = entities,
+                       .table = table,
+                       .table_rows = ENTITIES};
+    vlp_related_rows queries = {
+        .count = BATCH, .rows = q, .relations = relations, .relation_table = q, .relation_count = 1};
+    vlp_pair_gradients out = {.queries = q_grad,
+                              .entities = {.rows = table_grad, .count = ENTITIES, .width = WIDTH}};
     char what[64];
     double time, rows = (double)ENTITIES * WIDTH * sizeof(float);
-    MEDIAN(time,
-           need(backend->pair_scores(compute, &form, scores, q, relations, q, table, ENTITIES, &pairs)));
+    MEDIAN(time, need(backend->pairs->scores(compute, scores, &form, &queries, &pairs)));
     snprintf(what, sizeof what, "%s: scores of pairs", name);
     row(what, time, flops * DIM * (double)count, rows);
-    MEDIAN(time, need(backend->pair_backward(compute, &form, q_grad, table_grad, NULL, NULL, grads, q,
-                                             relations, q, 1, table, ENTITIES, &pairs)));
+    MEDIAN(time, need(backend->pairs->backward(compute, &out, &form, grads, &queries, &pairs)));
     snprintf(what, sizeof what, "%s: gradients of pairs", name);
     row(what, time, 2 * flops * DIM * (double)count, 3 * rows);
-    MEDIAN(time,
-           need(backend->all_scores(compute, &form, logits, q, relations, q, table, ENTITIES, BATCH)));
+    MEDIAN(time, need(backend->scores->all(compute, logits, &form, &queries, table, ENTITIES)));
     snprintf(what, sizeof what, "%s: scores of all entities", name);
     row(what, time, flops * DIM * (double)BATCH * ENTITIES,
         rows + (double)BATCH * ENTITIES * sizeof(float));
     free(entities);
     free(relations);
-    backend->release(compute, scores);
-    backend->release(compute, grads);
+    backend->memory->release(compute, scores);
+    backend->memory->release(compute, grads);
 }
 
 static void losses(void) {
@@ -126,13 +139,18 @@ static void losses(void) {
     vlp_weight_form form = {VLP_WEIGH_RED, 0.5f, 0.5f, 5, true};
     double time, bytes = (double)cells * sizeof(float);
     MEDIAN(time,
-           backend->negative_loss(compute, &form, scores, losses_of, weights, BATCH, NEGATIVES + 1));
+           backend->loss->negative(compute, scores, losses_of, &form, weights, BATCH, NEGATIVES + 1));
     row("loss of negatives", time, 0, 2.0 * (double)count * sizeof(float));
-    MEDIAN(time, backend->softmax_loss(compute, logits, NULL, losses_of, answers, weights, NULL, NULL, 1,
-                                       BATCH, ENTITIES, ENTITIES));
+    MEDIAN(time, backend->loss->softmax(compute, logits, NULL, losses_of,
+                                        &(vlp_softmax){.count = BATCH,
+                                                       .columns = ENTITIES,
+                                                       .stride = ENTITIES,
+                                                       .answers = answers,
+                                                       .weights = weights,
+                                                       .temperature = 1}));
     row("softmax over all entities", time, 0, 2 * bytes);
     const vlp_mixture mixture = {0, 1};
-    vlp_ranked ranked = {.count = BATCH,
+    vlp_ranked ranked = {.queries = {.count = BATCH},
                          .entities = ENTITIES,
                          .horizontal = logits,
                          .answers = answers,
@@ -141,11 +159,11 @@ static void losses(void) {
                          .mixtures = &mixture,
                          .mixture_count = 1};
     int32_t bad;
-    MEDIAN(time, need(backend->rank(compute, above, equal, &bad, &ranked)));
+    MEDIAN(time, need(backend->rank->counts(compute, above, equal, &bad, &ranked)));
     row("ranks among all entities", time, 0, bytes);
-    backend->release(compute, scores);
-    backend->release(compute, losses_of);
-    backend->release(compute, weights);
+    backend->memory->release(compute, scores);
+    backend->memory->release(compute, losses_of);
+    backend->memory->release(compute, weights);
     free(answers);
     free(none);
     free(above);
@@ -157,7 +175,7 @@ int main(int argc, char **argv) {
     need(backend->open(&compute, argc > 1 ? atoi(argv[1]) : 0));
     int64_t size = (int64_t)ENTITIES * WIDTH;
     table = numbers(size, 0.1f);
-    table_grad = backend->allocate(compute, (size_t)size * sizeof *table_grad);
+    table_grad = backend->memory->allocate(compute, (size_t)size * sizeof *table_grad);
     q = numbers((int64_t)BATCH * WIDTH, 0.1f);
     q_grad = numbers((int64_t)BATCH * WIDTH, 0.1f);
     logits = numbers((int64_t)BATCH * ENTITIES, 1);

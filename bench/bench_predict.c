@@ -56,8 +56,16 @@ static void time_products(timing *times, const vlp_run *run, float *rows, float 
     int64_t width = model->form.entity_width, entities = model->entities;
     double start = seconds();
     for (int product = 0; product < 2; product++)
-        model->backend->product(model->compute, false, true, BATCH, entities, width, 1, rows, width,
-                                model->tables[VLP_TABLE_ENTITIES].value, width, 0, scores, entities);
+        model->backend->blas->product(model->compute, scores,
+                                      &(vlp_product){.transpose_b = true,
+                                                     .m = BATCH,
+                                                     .n = entities,
+                                                     .k = width,
+                                                     .alpha = 1,
+                                                     .lda = width,
+                                                     .ldb = width,
+                                                     .ldc = entities},
+                                      rows, model->tables[VLP_TABLE_ENTITIES].value);
     times->products += seconds() - start;
     times->product_rows += BATCH;
 }

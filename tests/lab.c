@@ -39,7 +39,8 @@ void lab_open_on(lab *bench, const vlp_backend *backend, int32_t threads, uint64
 
 void lab_clear(lab *bench) {
     while (bench->hosts > 0) free(bench->host[--bench->hosts]);
-    while (bench->devices > 0) bench->backend->release(bench->compute, bench->device[--bench->devices]);
+    while (bench->devices > 0)
+        bench->backend->memory->release(bench->compute, bench->device[--bench->devices]);
 }
 
 void lab_close(lab *bench) {
@@ -89,10 +90,11 @@ int32_t *lab_ids(lab *bench, int64_t count, int32_t low, int32_t high) {
 
 void *lab_put_bytes(lab *bench, const void *bytes, size_t size) {
     assert_true(bench->devices < LAB_ARRAYS);
-    void *memory = bench->backend->allocate(bench->compute, size + 1);
+    void *memory = bench->backend->memory->allocate(bench->compute, size + 1);
     assert_non_null(memory);
     bench->device[bench->devices++] = memory;
-    if (size > 0) assert_int_equal(bench->backend->upload(bench->compute, memory, bytes, size), VLP_OK);
+    if (size > 0)
+        assert_int_equal(bench->backend->memory->upload(bench->compute, memory, bytes, size), VLP_OK);
     return memory;
 }
 
@@ -111,7 +113,7 @@ int32_t *lab_put_ids(lab *bench, const int32_t *ids, int64_t count) {
 
 void lab_get_bytes(lab *bench, void *to, const void *from, size_t size) {
     if (size == 0) return;
-    if (bench->backend->download(bench->compute, to, from, size) != VLP_OK)
+    if (bench->backend->memory->download(bench->compute, to, from, size) != VLP_OK)
         fail_msg("%s", vlp_error_message());
 }
 

@@ -43,7 +43,8 @@ static void fill_case(lab *bench, aggregator_case *one, const vlp_model *model) 
             one->tables[id][i] = lab_bf16(one->tables[id][i]);
         one->head.tables[id] = one->tables[id];
         float *staged = lab_put(bench, one->tables[id], size);
-        bench->backend->upload(bench->compute, table->value, staged, (size_t)size * sizeof *staged);
+        bench->backend->memory->upload(bench->compute, table->value, staged,
+                                       (size_t)size * sizeof *staged);
     }
     one->entities = model->entities;
     one->batch = lab_between(bench, 1, 5);
@@ -102,10 +103,15 @@ static void run_aggregator(lab *bench, const aggregator_case *one, const vlp_mod
     on->relations = lab_put_ids(bench, one->relations, batch);
     on->rows = lab_put(bench, zeros, batch * d);
     on->q = lab_put(bench, zeros, batch * model->form.query_width);
-    backend->gather(bench->compute, on->rows, model->tables[VLP_TABLE_ENTITIES].value,
-                    lab_put_ids(bench, one->heads, batch), batch, d);
-    backend->query(bench->compute, &model->form, on->q, on->rows, on->relations,
-                   model->tables[VLP_TABLE_RELATIONS].value, batch, false);
+    backend->rows->gather(bench->compute, on->rows, model->tables[VLP_TABLE_ENTITIES].value,
+                          lab_put_ids(bench, one->heads, batch), batch, d);
+    backend->transform->query(
+        bench->compute, on->q, &model->form,
+        &(vlp_related_rows){.count = batch,
+                            .rows = on->rows,
+                            .relations = on->relations,
+                            .relation_table = model->tables[VLP_TABLE_RELATIONS].value},
+        false);
     vlp_aggregator_forward(model, &on->work, on->rows, on->relations, on->q, &on->references, batch);
 }
 
@@ -117,12 +123,21 @@ static void run_queries_backward(lab *bench, const aggregator_case *one, const v
     const vlp_table *relations = &model->tables[VLP_TABLE_RELATIONS];
     int32_t d = model->form.entity_width, batch = one->batch;
     float *rows_grad = lab_put(bench, lab_zeros(bench, batch * d), batch * d);
-    assert_int_equal(backend->query_backward(bench->compute, &model->form, rows_grad, relations->grad,
-                                             sources->q_grad, on->rows, on->relations, relations->value,
-                                             model->relations, batch, false),
+    assert_int_equal(backend->transform->query_backward(
+                         bench->compute, rows_grad, relations->grad, &model->form, sources->q_grad,
+                         &(vlp_related_rows){.count = batch,
+                                             .rows = on->rows,
+                                             .relations = on->relations,
+                                             .relation_table = relations->value,
+                                             .relation_count = model->relations},
+                         false),
                      VLP_OK);
-    assert_int_equal(backend->scatter_add(bench->compute, entities->grad, entities->touched, rows_grad,
-                                          NULL, sources->heads, batch, model->entities, d),
+    assert_int_equal(backend->rows->scatter_add(bench->compute,
+                                                &(vlp_table_gradient){.rows = entities->grad,
+                                                                      .touched = entities->touched,
+                                                                      .count = model->entities,
+                                                                      .width = d},
+                                                rows_grad, NULL, sources->heads, batch),
                      VLP_OK);
 }
 
@@ -144,25 +159,49 @@ static double run_loss(lab *bench, const aggregator_case *one, const vlp_model *
     on->row_loss = lab_put(bench, zeros, batch);
     on->inverse = lab_put(bench, zeros, entities);
     on->grad = lab_put(bench, zeros, batch * d);
-    backend->inverse_norms(bench->compute, on->inverse, table, entities, d);
-    backend->product(bench->compute, false, true, batch, entities, d, 1, on->work.output, d, table, d, 0,
-                     on->logits, entities);
-    backend->softmax_loss(bench->compute, on->logits, NULL, on->row_loss,
-                          lab_put_ids(bench, one->answers, batch), lab_put(bench, one->weights, batch),
-                          on->inverse, NULL, (float)one->temperature, batch, entities, entities);
-    backend->product(bench->compute, false, false, batch, d, entities, 1, on->logits, entities, table, d,
-                     0, on->grad, d);
+    backend->rows->inverse_norms(bench->compute, on->inverse, table, entities, d);
+    backend->blas->product(bench->compute, on->logits,
+                           &(vlp_product){.transpose_b = true,
+                                          .m = batch,
+                                          .n = entities,
+                                          .k = d,
+                                          .alpha = 1,
+                                          .lda = d,
+                                          .ldb = d,
+                                          .ldc = entities},
+                           on->work.output, table);
+    backend->loss->softmax(bench->compute, on->logits, NULL, on->row_loss,
+                           &(vlp_softmax){.count = batch,
+                                          .columns = entities,
+                                          .stride = entities,
+                                          .answers = lab_put_ids(bench, one->answers, batch),
+                                          .weights = lab_put(bench, one->weights, batch),
+                                          .column_scale = on->inverse,
+                                          .temperature = (float)one->temperature});
+    backend->blas->product(
+        bench->compute, on->grad,
+        &(vlp_product){
+            .m = batch, .n = d, .k = entities, .alpha = 1, .lda = entities, .ldb = d, .ldc = d},
+        on->logits, table);
     on->candidate_grad = lab_put(bench, zeros, entities * d);
-    backend->product(bench->compute, true, false, entities, d, batch, 1, on->logits, entities,
-                     on->work.output, d, 0, on->candidate_grad, d);
+    backend->blas->product(bench->compute, on->candidate_grad,
+                           &(vlp_product){.transpose_a = true,
+                                          .m = entities,
+                                          .n = d,
+                                          .k = batch,
+                                          .alpha = 1,
+                                          .lda = entities,
+                                          .ldb = d,
+                                          .ldc = d},
+                           on->logits, on->work.output);
     vlp_aggregator_sources sources = put_sources(bench, one, on);
     assert_int_equal(vlp_aggregator_backward(model, &on->work, on->grad, NULL, &on->references, batch,
                                              shared ? &sources : NULL),
                      VLP_OK);
     if (shared) {
         run_queries_backward(bench, one, model, on, &sources);
-        backend->project_add(bench->compute, model->tables[VLP_TABLE_ENTITIES].grad, on->candidate_grad,
-                             table, on->inverse, entities, d);
+        backend->rows->project_add(bench->compute, model->tables[VLP_TABLE_ENTITIES].grad,
+                                   on->candidate_grad, table, on->inverse, entities, d);
     }
     double sum = 0, *losses = lab_get(bench, on->row_loss, batch);
     for (int32_t b = 0; b < batch; b++) sum += losses[b];
@@ -209,8 +248,8 @@ static void fill_gradients(lab *bench, const vlp_model *model, double *before[VL
         int64_t size = table->rows * table->width;
         /* But rows of entities that are not touched count as zeros. */
         before[id] = id == VLP_TABLE_ENTITIES ? lab_zeros(bench, size) : lab_random(bench, size, 1);
-        bench->backend->upload(bench->compute, table->grad, lab_put(bench, before[id], size),
-                               (size_t)size * sizeof(float));
+        bench->backend->memory->upload(bench->compute, table->grad, lab_put(bench, before[id], size),
+                                       (size_t)size * sizeof(float));
         if (vlp_table_of_aggregator(id)) before[id] = lab_zeros(bench, size);
     }
 }
@@ -369,7 +408,7 @@ static void test_bf16_aggregator(void **state) {
     (void)state;
     lab bench;
     lab_open(&bench, 1, SEED + 1);
-    bool uses_bf16 = bench.backend->uses_bf16;
+    bool uses_bf16 = bench.backend->bf16;
     for (int m = 0; m < MODELS && uses_bf16; m++)
         for (int round = 0; round < ROUNDS; round++) {
             check_bf16_aggregator(&bench, models[m], round);

@@ -115,11 +115,13 @@ static void run_references(lab *bench, const reference_case *one, bool uses_bf16
         inputs.bf16_s = lab_bf16_places(bench, &layout, one->rows);
     }
     int64_t r_size = (int64_t)one->relation_count * one->form.relation_width;
-    bench->backend->mean_references(
-        bench->compute, &one->form, &inputs, &references,
+    bench->backend->aggregator->mean_references(
+        bench->compute, &inputs, &one->form, &references,
         lab_put(bench, one->table, (int64_t)one->entities * one->form.entity_width),
-        lab_put(bench, one->heads, e_size), lab_put_ids(bench, one->relations, one->rows),
-        lab_put(bench, one->relation_table, r_size), one->rows);
+        &(vlp_related_rows){.count = one->rows,
+                            .rows = lab_put(bench, one->heads, e_size),
+                            .relations = lab_put_ids(bench, one->relations, one->rows),
+                            .relation_table = lab_put(bench, one->relation_table, r_size)});
     lab_expect_near("mean of answers", one->answers, lab_get(bench, inputs.answers, e_size), e_size);
     lab_expect_near("difference of heads", one->differences, lab_get(bench, inputs.differences, e_size),
                     e_size);
@@ -145,7 +147,7 @@ static void check_references(lab *bench, int32_t rows, int32_t width) {
         fill_case(bench, &one, rows);
         expected_inputs(bench, &one);
         run_references(bench, &one, false);
-        if (bench->backend->uses_bf16) run_references(bench, &one, true);
+        if (bench->backend->bf16) run_references(bench, &one, true);
     }
 }
 
@@ -172,13 +174,17 @@ static void check_join(lab *bench, int32_t rows, int32_t e) {
             if (j >= e) concat[i * all + j] = q[i * width + j - e];
             if (j < e && counts[i] > 0) concat[i * all + j] += node[j] + edge[j];
         }
-    bench->backend->concat_query(bench->compute, &form, concat_on, NULL, node_on, edge_on, counts_on,
-                                 q_on, rows);
+    bench->backend->aggregator->concat_query(
+        bench->compute, concat_on, NULL, &form,
+        &(vlp_concat_operands){
+            .rows = rows, .node_bias = node_on, .edge_bias = edge_on, .counts = counts_on, .q = q_on});
     lab_expect_near("concat", concat, lab_get(bench, concat_on, size), size);
-    if (!bench->backend->uses_bf16) return;
+    if (!bench->backend->bf16) return;
     vlp_bf16 *bf16 = lab_bf16_places(bench, &layout, rows);
-    bench->backend->concat_query(bench->compute, &form, again, bf16, node_on, edge_on, counts_on, q_on,
-                                 rows);
+    bench->backend->aggregator->concat_query(
+        bench->compute, again, bf16, &form,
+        &(vlp_concat_operands){
+            .rows = rows, .node_bias = node_on, .edge_bias = edge_on, .counts = counts_on, .q = q_on});
     lab_expect_bf16("bf16 concat", concat, lab_get_bf16(bench, bf16, &layout, rows), size);
 }
 
@@ -216,14 +222,14 @@ static float *put_apart(lab *bench, const double *rows_in, const vlp_bf16_layout
 }
 
 static void check_backward(lab *bench, const double *slopes, const double *weights,
-                           const vlp_bf16_layout *layout, const float *x, const float *activated,
-                           const float *norms, int32_t rows, int32_t width) {
-    int64_t size = (int64_t)rows * width;
+                           const vlp_bf16_layout *layout, const vlp_tanh_rows *rows) {
+    int64_t size = rows->rows * rows->width;
     for (int apart = 0; apart < 2; apart++) {
         float *grad = places(bench, size);
-        float *from = apart ? put_apart(bench, weights, layout, rows) : lab_put(bench, weights, size);
-        bench->backend->tanh_normalize_backward(bench->compute, grad, from, apart ? layout : NULL, x,
-                                                activated, norms, rows, width);
+        float *from =
+            apart ? put_apart(bench, weights, layout, rows->rows) : lab_put(bench, weights, size);
+        bench->backend->aggregator->tanh_normalize_backward(bench->compute, grad, from,
+                                                            apart ? layout : NULL, rows);
         lab_expect("normal tanh backward", slopes, lab_get(bench, grad, size), size, 5e-4, 0.05);
     }
 }
@@ -254,16 +260,19 @@ static void check_output(lab *bench, int32_t rows, int32_t width) {
     float *x_on = lab_put(bench, x, size), *again = lab_put(bench, x, size);
     float *activated_on = places(bench, size), *norms_on = places(bench, rows);
     float *bias_on = lab_put(bench, bias, width);
-    bench->backend->tanh_normalize(bench->compute, x_on, activated_on, norms_on, NULL, NULL, bias_on,
-                                   rows, width);
+    vlp_tanh_rows on = {
+        .rows = rows, .width = width, .output = x_on, .activated = activated_on, .norms = norms_on};
+    bench->backend->aggregator->tanh_normalize(bench->compute, &on, bias_on);
     lab_expect_near("tanh", activated, lab_get(bench, activated_on, size), size);
     lab_expect_near("norms", norms, lab_get(bench, norms_on, rows), rows);
     lab_expect_near("normal tanh", normal, lab_get(bench, x_on, size), size);
-    check_backward(bench, slopes, weights, &layout, x_on, activated_on, norms_on, rows, width);
-    if (!bench->backend->uses_bf16) return;
+    check_backward(bench, slopes, weights, &layout, &on);
+    if (!bench->backend->bf16) return;
     vlp_bf16 *bf16 = lab_bf16_places(bench, &layout, rows);
-    bench->backend->tanh_normalize(bench->compute, again, activated_on, norms_on, bf16, &layout, bias_on,
-                                   rows, width);
+    on.output = again;
+    on.bf16 = bf16;
+    on.layout = layout;
+    bench->backend->aggregator->tanh_normalize(bench->compute, &on, bias_on);
     lab_expect_near("normal tanh", normal, lab_get(bench, again, size), size);
     lab_expect_bf16("bf16 normal tanh", normal, lab_get_bf16(bench, bf16, &layout, rows), size);
 }
@@ -284,15 +293,19 @@ static void check_bias(lab *bench, int32_t rows, int32_t width) {
         int32_t *counts = lab_ids(bench, rows, 0, 2);
         int32_t *counts_on = counted ? lab_put_ids(bench, counts, rows) : NULL;
         float *on[2] = {lab_put(bench, grad, size), lab_put(bench, grad, size)};
-        vlp_bf16 *bf16 = bench->backend->uses_bf16 ? lab_bf16_places(bench, &layout, rows) : NULL;
+        vlp_bf16 *bf16 = bench->backend->bf16 ? lab_bf16_places(bench, &layout, rows) : NULL;
         for (int64_t i = 0; i < size; i++) {
             if (counted && counts[i / width] == 0) grad[i] = 0;
             sums[i % width] += grad[i];
         }
         for (int round = 0; round < 2; round++) {
             float *bias_grad = places(bench, width), *same_grad = same ? places(bench, width) : NULL;
-            bench->backend->bias_backward(bench->compute, bias_grad, same_grad, on[round],
-                                          round ? bf16 : NULL, counts_on, rows, width);
+            bench->backend->aggregator->bias_backward(bench->compute, bias_grad, same_grad,
+                                                      &(vlp_layer_gradient){.rows = rows,
+                                                                            .width = width,
+                                                                            .grad = on[round],
+                                                                            .bf16 = round ? bf16 : NULL,
+                                                                            .counts = counts_on});
             lab_expect("sums of columns", sums, lab_get(bench, bias_grad, width), width, 1e-5, 1);
             lab_expect("what was summed", grad, lab_get(bench, on[round], size), size, 0, 0);
             if (first) lab_expect_same_bits(bench, "sums of columns", first, bias_grad, width);

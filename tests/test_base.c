@@ -165,11 +165,19 @@ static void inverses_follow(void **state) {
                     for (int32_t side = 0; side < 2; side++) {
                         int32_t ends[2] = {side ? t : h, side ? h : t};
                         const float *entities = model->tables[VLP_TABLE_ENTITIES].value;
-                        backend->query(compute, &model->form, q,
-                                       entities + (int64_t)ends[0] * model->form.entity_width, &side,
-                                       rows, 1, false);
-                        must(backend->all_scores(compute, &model->form, scores[side], q, &side, rows,
-                                                 entities, 7, 1));
+                        backend->transform->query(
+                            compute, q, &model->form,
+                            &(vlp_related_rows){.count = 1,
+                                                .rows = entities +
+                                                        (int64_t)ends[0] * model->form.entity_width,
+                                                .relations = &side,
+                                                .relation_table = rows},
+                            false);
+                        must(backend->scores->all(
+                            compute, scores[side], &model->form,
+                            &(vlp_related_rows){
+                                .count = 1, .rows = q, .relations = &side, .relation_table = rows},
+                            entities, 7));
                         scores[side][0] = scores[side][ends[1]];
                     }
                     assert_true(fabsf(scores[0][0] - scores[1][0]) < 1e-4f);

@@ -122,8 +122,8 @@ static void check_passes(lab *bench, bool weigh) {
     int32_t *times = lab_ids(bench, all, 0, 0);
     for (int64_t step = 0; step < all; step++) { /* `count` passes */
         vlp_step_values values = {.step = step};
-        assert_false(bench->backend->step_begin(bench->compute, NULL, &values));
-        bench->backend->choose_batch(bench->compute, &q.on, &on);
+        assert_false(bench->backend->steps->begin(bench->compute, NULL, &values));
+        bench->backend->steps->choose_batch(bench->compute, &q.on, &on);
         drawn got = get_batch(bench, &on);
         double sum = 0, expected = 0;
         for (int32_t i = 0; i < count; i++) {
@@ -176,10 +176,14 @@ static void check_columns(lab *bench, int64_t step, int32_t entities, int32_t co
     vlp_columns on = {lab_put_ids(bench, poison, room), lab_put(bench, lab_zeros(bench, room), room),
                       lab_put_ids(bench, poison, count)};
     vlp_step_values values = {.step = step};
-    assert_false(bench->backend->step_begin(bench->compute, NULL, &values));
-    assert_int_equal(bench->backend->choose_columns(bench->compute, &used, &on,
-                                                    lab_put_ids(bench, answers, count), count,
-                                                    candidates, entities, SEED),
+    assert_false(bench->backend->steps->begin(bench->compute, NULL, &values));
+    assert_int_equal(bench->backend->steps->choose_columns(
+                         bench->compute, &used, &on,
+                         &(vlp_column_options){.answers = lab_put_ids(bench, answers, count),
+                                               .count = count,
+                                               .candidates = candidates,
+                                               .entities = entities,
+                                               .seed = SEED}),
                      VLP_OK);
     assert_in_range(used, 1, room);
     int32_t *ids = get_ids(bench, on.ids, room), *places = get_ids(bench, on.answers, count);

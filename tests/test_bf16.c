@@ -20,7 +20,8 @@ static vlp_bf16_layout any_layout(lab *bench) {
 /* The copy of rows on the backend. */
 static vlp_bf16 *put_bf16(lab *bench, const vlp_bf16_layout *layout, const float *from, int32_t rows) {
     vlp_bf16 *out = lab_bf16_places(bench, layout, rows);
-    bench->backend->convert_rows(bench->compute, out, layout, from, layout->parts * layout->width, rows);
+    bench->backend->bf16->convert_rows(bench->compute, out, layout, from, layout->parts * layout->width,
+                                       rows);
     return out;
 }
 
@@ -43,10 +44,19 @@ static void check_products(lab *bench) {
         double *a = bf16_random(bench, m * k, 1), *b = bf16_random(bench, k * n, 1);
         double *c = lab_random(bench, m * n, 1);
         float *c_on = lab_put(bench, c, m * n);
-        bench->backend->product_bf16(
-            bench->compute, ta, tb, m, n, k, 0.5f,
-            put_bf16(bench, &of_a, lab_put(bench, a, m * k), m * k / a_width), of_a.padded,
-            put_bf16(bench, &of_b, lab_put(bench, b, k * n), k * n / b_width), of_b.padded, 2, c_on, n);
+        bench->backend->bf16->product(bench->compute, c_on,
+                                      &(vlp_product){.transpose_a = ta,
+                                                     .transpose_b = tb,
+                                                     .m = m,
+                                                     .n = n,
+                                                     .k = k,
+                                                     .alpha = 0.5f,
+                                                     .beta = 2,
+                                                     .lda = of_a.padded,
+                                                     .ldb = of_b.padded,
+                                                     .ldc = n},
+                                      put_bf16(bench, &of_a, lab_put(bench, a, m * k), m * k / a_width),
+                                      put_bf16(bench, &of_b, lab_put(bench, b, k * n), k * n / b_width));
         for (int32_t i = 0; i < m * n; i++) {
             double sum = 0;
             for (int32_t l = 0; l < k; l++)
@@ -91,6 +101,8 @@ static void make_case(lab *bench, pair_case *one, vlp_similarity similarity) {
         .batch = one->batch,
         .width = one->width,
         .entities = lab_put_ids(bench, lab_ids(bench, one->total, -1, one->entities - 1), one->total),
+        .table = one->table_on,
+        .table_rows = one->entities,
         .layout = modulus ? vlp_bf16_layout_of(2, units) : vlp_bf16_layout_of(1, width)};
 }
 
@@ -116,16 +128,23 @@ static pair_result run_pairs(lab *bench, const pair_case *one, bool bf16) {
     const vlp_backend *backend = bench->backend;
     for (int round = 0; round < 2; round++) {
         double *first = out.scores;
-        assert_int_equal(backend->pair_scores(bench->compute, &one->form, scores, one->q_on, NULL, NULL,
-                                              one->table_on, one->entities, &pairs),
-                         VLP_OK);
+        assert_int_equal(
+            backend->pairs->scores(bench->compute, scores, &one->form,
+                                   &(vlp_related_rows){.count = pairs.batch, .rows = one->q_on}, &pairs),
+            VLP_OK);
         out.scores = lab_get(bench, scores, one->total);
         if (first) lab_expect_same_bits(bench, "bf16 scores", first, scores, one->total);
     }
-    assert_int_equal(backend->pair_backward(bench->compute, &one->form, q_grad, entity_grad, touched,
-                                            NULL, one->weights_on, one->q_on, NULL, NULL, 0,
-                                            one->table_on, one->entities, &pairs),
-                     VLP_OK);
+    assert_int_equal(
+        backend->pairs->backward(bench->compute,
+                                 &(vlp_pair_gradients){.queries = q_grad,
+                                                       .entities = {.rows = entity_grad,
+                                                                    .touched = touched,
+                                                                    .count = one->entities,
+                                                                    .width = one->form.entity_width}},
+                                 &one->form, one->weights_on,
+                                 &(vlp_related_rows){.count = pairs.batch, .rows = one->q_on}, &pairs),
+        VLP_OK);
     out.q_grad = lab_get(bench, q_grad, q_size);
     out.entity_grad = lab_get(bench, entity_grad, one->size);
     lab_get_bytes(bench, out.touched, touched, sizeof out.touched);
@@ -156,7 +175,7 @@ static void run_update(lab *bench, const pair_case *one, int kind, bool fused, c
                        updated_rows *out) {
     const vlp_backend *backend = bench->backend;
     vlp_step_values values = {.step = 3, .rates = {0.01f, 7}, .correction1 = 0.5f, .correction2 = 0.25f};
-    assert_false(backend->step_begin(bench->compute, NULL, &values));
+    assert_false(backend->steps->begin(bench->compute, NULL, &values));
     vlp_pairs pairs = one->pairs;
     int32_t q_size = one->batch * one->form.query_width;
     float *q_grad = lab_put(bench, lab_zeros(bench, q_size), q_size);
@@ -176,22 +195,29 @@ static void run_update(lab *bench, const pair_case *one, int kind, bool fused, c
                          .inverse_norms = lab_put(bench, lab_zeros(bench, one->entities), one->entities),
                          .layout = pairs.layout};
     table.bf16 = put_bf16(bench, &pairs.layout, table.value, one->entities);
+    pairs.table = table.value;
     pairs.bf16 = table.bf16;
     float *scores = lab_put(bench, lab_zeros(bench, one->total), one->total);
-    assert_int_equal(backend->pair_scores(bench->compute, &one->form, scores, one->q_on, NULL, NULL,
-                                          table.value, one->entities, &pairs),
+    assert_int_equal(backend->pairs->scores(bench->compute, scores, &one->form,
+                                            &(vlp_related_rows){.count = pairs.batch, .rows = one->q_on},
+                                            &pairs),
                      VLP_OK);
-    assert_int_equal(backend->pair_backward(bench->compute, &one->form, q_grad,
-                                            fused ? NULL : table.grad, table.touched, NULL,
-                                            one->weights_on, one->q_on, NULL, NULL, 0, table.value,
-                                            one->entities, &pairs),
-                     VLP_OK);
+    assert_int_equal(
+        backend->pairs->backward(bench->compute,
+                                 &(vlp_pair_gradients){.queries = q_grad,
+                                                       .entities = {.rows = fused ? NULL : table.grad,
+                                                                    .touched = table.touched,
+                                                                    .count = one->entities,
+                                                                    .width = one->form.entity_width}},
+                                 &one->form, one->weights_on,
+                                 &(vlp_related_rows){.count = pairs.batch, .rows = one->q_on}, &pairs),
+        VLP_OK);
     if (fused)
-        assert_int_equal(backend->pair_update(bench->compute, &one->form, &update, &table,
-                                              one->weights_on, one->q_on, &pairs),
+        assert_int_equal(backend->bf16->pair_update(bench->compute, &table, &update, &one->form,
+                                                    one->weights_on, one->q_on, &pairs),
                          VLP_OK);
     else
-        backend->update(bench->compute, &update, &table, 1);
+        backend->optimizer->update(bench->compute, &update, &table, 1);
     out->x = lab_get(bench, table.value, one->size);
     out->first = lab_get(bench, table.first, one->size);
     out->second = lab_get(bench, table.second, one->size);
@@ -205,8 +231,8 @@ static void run_update(lab *bench, const pair_case *one, int kind, bool fused, c
     for (int32_t i = 0; i < one->size; i++) expected[i] = lab_bf16(out->x[i]);
     lab_expect("the copy", expected, lab_get_bf16(bench, table.bf16, &pairs.layout, one->entities),
                one->size, 0, 0);
-    assert_int_equal(backend->pair_norms(bench->compute, table.inverse_norms, table.value, one->entities,
-                                         &pairs.layout),
+    assert_int_equal(backend->bf16->pair_norms(bench->compute, table.inverse_norms, table.value,
+                                               one->entities, &pairs.layout),
                      VLP_OK);
     lab_expect_same_bits(bench, "norms", out->norms, table.inverse_norms, one->entities);
 }
@@ -245,10 +271,22 @@ static void check_softmax(lab *bench) {
     assert_non_null(zeros);
     vlp_bf16 *bf16 = lab_put_bytes(bench, zeros, (size_t)cells * sizeof *zeros);
     free(zeros);
-    bench->backend->softmax_loss(bench->compute, full, NULL, losses[0], answers, weights, scale_on, NULL,
-                                 10, count, columns, stride);
-    bench->backend->softmax_loss(bench->compute, kept, bf16, losses[1], answers, weights, scale_on, NULL,
-                                 10, count, columns, stride);
+    bench->backend->loss->softmax(bench->compute, full, NULL, losses[0],
+                                  &(vlp_softmax){.count = count,
+                                                 .columns = columns,
+                                                 .stride = stride,
+                                                 .answers = answers,
+                                                 .weights = weights,
+                                                 .column_scale = scale_on,
+                                                 .temperature = 10});
+    bench->backend->loss->softmax(bench->compute, kept, bf16, losses[1],
+                                  &(vlp_softmax){.count = count,
+                                                 .columns = columns,
+                                                 .stride = stride,
+                                                 .answers = answers,
+                                                 .weights = weights,
+                                                 .column_scale = scale_on,
+                                                 .temperature = 10});
     double *gradients = lab_get(bench, full, cells), *expected = lab_zeros(bench, count * columns);
     for (int32_t i = 0; i < count * columns; i++)
         expected[i] = lab_bf16(gradients[i / columns * stride + i % columns]);
@@ -262,7 +300,7 @@ static void test_bf16(void **state) {
     (void)state;
     lab bench;
     lab_open(&bench, 2, SEED);
-    if (!bench.backend->uses_bf16) {
+    if (!bench.backend->bf16) {
         lab_close(&bench);
         skip();
     }

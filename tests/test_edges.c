@@ -27,12 +27,21 @@ static void test_near_pairs(void **state) {
         float *entity_grad = lab_put(&bench, zeros, WIDTH), *relation = lab_put(&bench, zeros, WIDTH);
         float *q_grad = lab_put(&bench, zeros, WIDTH), *entity = lab_put(&bench, zeros, WIDTH);
         int32_t *ids = lab_put_ids(&bench, &first, 1);
-        vlp_pairs pairs = {.batch = 1, .width = 1, .entities = ids};
-        assert_int_equal(bench.backend->pair_backward(bench.compute, &form, q_grad, entity_grad, NULL,
-                                                      NULL, lab_put(&bench, &one, 1),
-                                                      lab_put(&bench, q, WIDTH), ids, relation, 1,
-                                                      entity, 1, &pairs),
-                         VLP_OK);
+        vlp_pairs pairs = {.batch = 1, .width = 1, .entities = ids, .table = entity, .table_rows = 1};
+        assert_int_equal(
+            bench.backend->pairs->backward(
+                bench.compute,
+                &(vlp_pair_gradients){
+                    .queries = q_grad,
+                    .entities = {.rows = entity_grad, .count = 1, .width = form.entity_width}},
+                &form, lab_put(&bench, &one, 1),
+                &(vlp_related_rows){.count = pairs.batch,
+                                    .rows = lab_put(&bench, q, WIDTH),
+                                    .relations = ids,
+                                    .relation_table = relation,
+                                    .relation_count = 1},
+                &pairs),
+            VLP_OK);
         lab_expect("near pair", expected, lab_get(&bench, entity_grad, WIDTH), WIDTH, 1e-3, 0.01);
     }
     lab_close(&bench);
@@ -47,8 +56,13 @@ static void test_small_tanh(void **state) {
     for (double x = 1; x > 1e-8; x /= 7) {
         double expected = tanh((double)(float)x);
         float *on = lab_put(&bench, &x, 1), *activated = lab_put(&bench, &zero, 1);
-        bench.backend->tanh_normalize(bench.compute, on, activated, lab_put(&bench, &zero, 1), NULL,
-                                      NULL, lab_put(&bench, &zero, 1), 1, 1);
+        bench.backend->aggregator->tanh_normalize(bench.compute,
+                                                  &(vlp_tanh_rows){.rows = 1,
+                                                                   .width = 1,
+                                                                   .output = on,
+                                                                   .activated = activated,
+                                                                   .norms = lab_put(&bench, &zero, 1)},
+                                                  lab_put(&bench, &zero, 1));
         lab_expect("small tanh", &expected, lab_get(&bench, activated, 1), 1, 1e-4, 0);
     }
     lab_close(&bench);
@@ -61,7 +75,9 @@ static void test_great_squares(void **state) {
     open_bench(&bench);
     const double values[2] = {1e20, 1}, expected = 1e40;
     double sum = 0, *out = lab_put_bytes(&bench, &sum, sizeof sum);
-    bench.backend->square_sum(bench.compute, out, lab_put(&bench, values, 2), NULL, 1, 2);
+    bench.backend->rows->square_sum(
+        bench.compute, out,
+        &(vlp_table_gradient){.rows = lab_put(&bench, values, 2), .count = 1, .width = 2});
     sum = lab_get_double(&bench, out);
     lab_expect("great squares", &expected, &sum, 1, 1e-5, 0);
     lab_close(&bench);

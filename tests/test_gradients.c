@@ -74,6 +74,7 @@ typedef struct query_batch {
     int32_t *ids;
     float *heads_on, *table_on, *dq_on;
     int32_t *ids_on;
+    vlp_related_rows on;
 } query_batch;
 
 static void make_queries(lab *bench, query_batch *batch, const vlp_model_options *model, bool large) {
@@ -89,11 +90,12 @@ static void make_queries(lab *bench, query_batch *batch, const vlp_model_options
     batch->table_on = lab_put(bench, batch->table, batch->relations * form->relation_width);
     batch->dq_on = lab_put(bench, batch->dq, batch->count * form->query_width);
     batch->ids_on = lab_put_ids(bench, batch->ids, batch->count);
+    batch->on = (vlp_related_rows){batch->count, batch->heads_on, batch->ids_on, batch->table_on,
+                                   batch->relations};
 }
 
 static void run_query(lab *bench, const query_batch *batch, float *q, bool linear) {
-    bench->backend->query(bench->compute, &batch->form, q, batch->heads_on, batch->ids_on,
-                          batch->table_on, batch->count, linear);
+    bench->backend->transform->query(bench->compute, q, &batch->form, &batch->on, linear);
 }
 
 static void check_query_forward(lab *bench, const query_batch *batch, bool linear) {
@@ -120,16 +122,14 @@ static void check_query_backward(lab *bench, const query_batch *batch, bool line
     float *heads_grad_on = lab_put(bench, heads_grad, batch->count * d);
     float *relation_grad_on = lab_put(bench, relation_grad, rows);
     if (answer)
-        assert_int_equal(bench->backend->answer_backward(bench->compute, form, heads_grad_on,
-                                                         relation_grad_on, batch->dq_on, batch->heads_on,
-                                                         batch->ids_on, batch->table_on,
-                                                         batch->relations, batch->count),
+        assert_int_equal(bench->backend->transform->answer_backward(bench->compute, heads_grad_on,
+                                                                    relation_grad_on, form, batch->dq_on,
+                                                                    &batch->on),
                          VLP_OK);
     else
-        assert_int_equal(bench->backend->query_backward(bench->compute, form, heads_grad_on,
-                                                        relation_grad_on, batch->dq_on, batch->heads_on,
-                                                        batch->ids_on, batch->table_on, batch->relations,
-                                                        batch->count, linear),
+        assert_int_equal(bench->backend->transform->query_backward(bench->compute, heads_grad_on,
+                                                                   relation_grad_on, form, batch->dq_on,
+                                                                   &batch->on, linear),
                          VLP_OK);
     for (int32_t i = 0; i < batch->count; i++) {
         double *h = batch->heads + i * d, *r = batch->table + batch->ids[i] * form->relation_width;
@@ -191,9 +191,12 @@ static void check_relation_query(lab *bench, const vlp_model_options *model, boo
     const float *heads_on = lab_put(bench, heads, ends), *answers_on = lab_put(bench, answers, ends);
     float *v_on = lab_put(bench, lab_random(bench, all, 9), all);
     float *grads_on[2] = {lab_put(bench, grads[0], ends), lab_put(bench, grads[1], ends)};
-    bench->backend->relation_query(bench->compute, &form, v_on, heads_on, answers_on, count);
-    bench->backend->relation_query_backward(bench->compute, &form, grads_on[0], grads_on[1],
-                                            lab_put(bench, dv, all), heads_on, answers_on, count);
+    bench->backend->transform->relation_query(
+        bench->compute, v_on, &form,
+        &(vlp_head_answer_rows){.count = count, .heads = heads_on, .answers = answers_on});
+    bench->backend->transform->relation_query_backward(
+        bench->compute, grads_on[0], grads_on[1], &form, lab_put(bench, dv, all),
+        &(vlp_head_answer_rows){.count = count, .heads = heads_on, .answers = answers_on});
     for (int32_t i = 0; i < count; i++) {
         one_triple one = {&form, heads + i * e, r, answers + i * e};
         lab_slopes(expected + i * width, r, width, triple_product, &one);
@@ -222,6 +225,7 @@ typedef struct pair_batch {
     int32_t *ids, *members;
     float *q_on, *relation_on, *entity_on;
     int32_t *ids_on;
+    vlp_related_rows queries;
     vlp_pairs pairs;
 } pair_batch;
 
@@ -244,9 +248,13 @@ static void make_pairs(lab *bench, pair_batch *batch, const vlp_model_options *m
     batch->relation_on = lab_put(bench, batch->relation_table, batch->relations * form->relation_width);
     batch->entity_on = lab_put(bench, batch->entity_table, batch->entities * form->entity_width);
     batch->ids_on = lab_put_ids(bench, batch->ids, batch->batch);
+    batch->queries = (vlp_related_rows){batch->batch, batch->q_on, batch->ids_on, batch->relation_on,
+                                        batch->relations};
     batch->pairs = (vlp_pairs){.batch = batch->batch,
                                .width = batch->width,
-                               .entities = lab_put_ids(bench, batch->members, total)};
+                               .entities = lab_put_ids(bench, batch->members, total),
+                               .table = batch->entity_on,
+                               .table_rows = batch->entities};
 }
 
 static double *expected_scores(lab *bench, const pair_batch *batch) {
@@ -264,9 +272,8 @@ static double *expected_scores(lab *bench, const pair_batch *batch) {
 }
 
 static void run_pair_scores(lab *bench, const pair_batch *batch, float *scores) {
-    assert_int_equal(bench->backend->pair_scores(bench->compute, &batch->form, scores, batch->q_on,
-                                                 batch->ids_on, batch->relation_on, batch->entity_on,
-                                                 batch->entities, &batch->pairs),
+    assert_int_equal(bench->backend->pairs->scores(bench->compute, scores, &batch->form, &batch->queries,
+                                                   &batch->pairs),
                      VLP_OK);
 }
 
@@ -322,10 +329,15 @@ typedef struct device_gradients {
 } device_gradients;
 
 static void run_pair_backward(lab *bench, const pair_batch *batch, const device_gradients *grads) {
-    assert_int_equal(bench->backend->pair_backward(
-                         bench->compute, &batch->form, grads->q, grads->entities, grads->touched,
-                         grads->relations, grads->scores, batch->q_on, batch->ids_on, batch->relation_on,
-                         batch->relations, batch->entity_on, batch->entities, &batch->pairs),
+    assert_int_equal(bench->backend->pairs->backward(
+                         bench->compute,
+                         &(vlp_pair_gradients){.queries = grads->q,
+                                               .entities = {.rows = grads->entities,
+                                                            .touched = grads->touched,
+                                                            .count = batch->entities,
+                                                            .width = batch->form.entity_width},
+                                               .relations = grads->relations},
+                         &batch->form, grads->scores, &batch->queries, &batch->pairs),
                      VLP_OK);
 }
 
@@ -406,9 +418,14 @@ static void check_all_scores(lab *bench, const vlp_model_options *model, bool la
     double *got = NULL;
     for (int round = 0; round < 2; round++) {
         run_query(bench, &batch, q, false);
-        assert_int_equal(bench->backend->all_scores(bench->compute, form, scores, q, batch.ids_on,
-                                                    batch.table_on, table_on, entities, batch.count),
-                         VLP_OK);
+        assert_int_equal(
+            bench->backend->scores->all(bench->compute, scores, form,
+                                        &(vlp_related_rows){.count = batch.count,
+                                                            .rows = q,
+                                                            .relations = batch.ids_on,
+                                                            .relation_table = batch.table_on},
+                                        table_on, entities),
+            VLP_OK);
         if (got) lab_expect_same_bits(bench, "all scores", got, scores, total);
         got = lab_get(bench, scores, total);
     }
@@ -457,7 +474,7 @@ static void check_negative_loss(lab *bench, int kind, double range) {
         for (int32_t j = 0; j < width; j++)
             if (!isinf(row[j])) expected[i * width + j] = lab_slope(row + j, negative_row, &one);
     }
-    bench->backend->negative_loss(bench->compute, &form, scores_on, loss_on, weights_on, batch, width);
+    bench->backend->loss->negative(bench->compute, scores_on, loss_on, &form, weights_on, batch, width);
     lab_expect("negative loss", loss, lab_get(bench, loss_on, batch), batch, 1e-5, 0.1);
     lab_expect("negative loss: scores", expected, lab_get(bench, scores_on, total), total, 2e-4, 1e-3);
 }
@@ -490,10 +507,16 @@ static void check_softmax_loss(lab *bench, double range) {
     for (int32_t i = 0; i < count; i++)
         memcpy(apart + i * stride, logits + i * columns, (size_t)columns * sizeof *apart);
     logits_on = lab_put(bench, apart, count * stride);
-    bench->backend->softmax_loss(
-        bench->compute, logits_on, NULL, loss_on, lab_put_ids(bench, answers, count), weights_on,
-        scale ? lab_put(bench, scale, columns) : NULL, offset ? lab_put(bench, offset, columns) : NULL,
-        (float)temperature, count, columns, stride);
+    bench->backend->loss->softmax(
+        bench->compute, logits_on, NULL, loss_on,
+        &(vlp_softmax){.count = count,
+                       .columns = columns,
+                       .stride = stride,
+                       .answers = lab_put_ids(bench, answers, count),
+                       .weights = weights_on,
+                       .column_scale = scale ? lab_put(bench, scale, columns) : NULL,
+                       .column_offset = offset ? lab_put(bench, offset, columns) : NULL,
+                       .temperature = (float)temperature});
     for (int32_t i = 0; i < count; i++)
         memcpy(apart + i * stride, expected + i * columns, (size_t)columns * sizeof *apart);
     lab_expect("softmax", loss, lab_get(bench, loss_on, count), count, 1e-5, 0.5);
@@ -560,30 +583,40 @@ static void run_step(lab *bench, const one_step *step, const vlp_weight_form *we
     float *entity_on = lab_put(bench, step->entities, entities * d);
     float *relation_on = lab_put(bench, step->relations, relations * form->relation_width);
     int32_t *heads = lab_put_ids(bench, step->heads, batch), *ids = lab_put_ids(bench, step->ids, batch);
-    vlp_pairs pairs = {
-        .batch = batch, .width = step->width, .entities = lab_put_ids(bench, step->members, total)};
+    vlp_pairs pairs = {.batch = batch,
+                       .width = step->width,
+                       .entities = lab_put_ids(bench, step->members, total),
+                       .table = entity_on,
+                       .table_rows = entities};
     double *zeros = lab_zeros(bench, 1000);
     float *rows = lab_put(bench, zeros, batch * d), *rows_grad = lab_put(bench, zeros, batch * d);
     float *q = lab_put(bench, zeros, batch * form->query_width);
     float *q_grad = lab_put(bench, zeros, batch * form->query_width);
     float *scores = lab_put(bench, zeros, total), *row_loss = lab_put(bench, zeros, batch);
-    backend->gather(compute, rows, entity_on, heads, batch, d);
-    backend->query(compute, form, q, rows, ids, relation_on, batch, false);
+    vlp_related_rows head_rows = {batch, rows, ids, relation_on, relations}, queries = head_rows;
+    queries.rows = q;
+    backend->rows->gather(compute, rows, entity_on, heads, batch, d);
+    backend->transform->query(compute, q, form, &head_rows, false);
+    assert_int_equal(backend->pairs->scores(compute, scores, form, &queries, &pairs), VLP_OK);
+    backend->loss->negative(compute, scores, row_loss, weighing, lab_put(bench, step->weights, batch),
+                            batch, step->width);
     assert_int_equal(
-        backend->pair_scores(compute, form, scores, q, ids, relation_on, entity_on, entities, &pairs),
+        backend->pairs->backward(
+            compute,
+            &(vlp_pair_gradients){
+                .queries = q_grad,
+                .entities = {.rows = entity_grad, .count = entities, .width = form->entity_width},
+                .relations = relation_grad},
+            form, scores, &queries, &pairs),
         VLP_OK);
-    backend->negative_loss(compute, weighing, scores, row_loss, lab_put(bench, step->weights, batch),
-                           batch, step->width);
-    assert_int_equal(backend->pair_backward(compute, form, q_grad, entity_grad, NULL, relation_grad,
-                                            scores, q, ids, relation_on, relations, entity_on, entities,
-                                            &pairs),
+    assert_int_equal(backend->transform->query_backward(compute, rows_grad, relation_grad, form, q_grad,
+                                                        &head_rows, false),
                      VLP_OK);
-    assert_int_equal(backend->query_backward(compute, form, rows_grad, relation_grad, q_grad, rows, ids,
-                                             relation_on, relations, batch, false),
+    assert_int_equal(backend->rows->scatter_add(
+                         compute,
+                         &(vlp_table_gradient){.rows = entity_grad, .count = entities, .width = d},
+                         rows_grad, NULL, heads, batch),
                      VLP_OK);
-    assert_int_equal(
-        backend->scatter_add(compute, entity_grad, NULL, rows_grad, NULL, heads, batch, entities, d),
-        VLP_OK);
     double sum = 0, *got = lab_get(bench, row_loss, batch);
     for (int32_t b = 0; b < batch; b++) sum += got[b];
     lab_expect("step loss", &loss, &sum, 1, 1e-5, 0.1);

@@ -339,8 +339,9 @@ typedef struct scored {
 static void all_scores(lab *bench, const scored *from, float *scores, int32_t first, int32_t entities,
                        int32_t queries) {
     int64_t width = from->form.query_width;
-    assert_int_equal(bench->backend->all_scores(bench->compute, &from->form, scores, from->q, NULL, NULL,
-                                                from->table + first * width, entities, queries),
+    assert_int_equal(bench->backend->scores->all(bench->compute, scores, &from->form,
+                                                 &(vlp_related_rows){.count = queries, .rows = from->q},
+                                                 from->table + first * width, entities),
                      VLP_OK);
 }
 
@@ -349,9 +350,14 @@ static void expect_same_bits(lab *bench, const scored *from) {
     int32_t ids[QUERIES * ENTITIES], order = lab_between(bench, 1, ENTITIES - 1);
     float scores[QUERIES * ENTITIES];
     for (int32_t i = 0; i < QUERIES * ENTITIES; i++) ids[i] = i * order % ENTITIES;
-    vlp_pairs pairs = {.batch = QUERIES, .width = ENTITIES, .entities = ids};
-    assert_int_equal(bench->backend->pair_scores(bench->compute, &from->form, scores, from->q, NULL,
-                                                 NULL, from->table, ENTITIES, &pairs),
+    vlp_pairs pairs = {.batch = QUERIES,
+                       .width = ENTITIES,
+                       .entities = ids,
+                       .table = from->table,
+                       .table_rows = ENTITIES};
+    assert_int_equal(bench->backend->pairs->scores(
+                         bench->compute, scores, &from->form,
+                         &(vlp_related_rows){.count = pairs.batch, .rows = from->q}, &pairs),
                      VLP_OK);
     for (int32_t i = 0; i < QUERIES * ENTITIES; i++)
         assert_memory_equal(&scores[i], &from->all[i / ENTITIES * ENTITIES + ids[i]], sizeof *scores);

@@ -38,19 +38,19 @@ static void test_memory(void **state) {
     uint8_t bytes[100], zeros[100] = {0}, sevens[100];
     memset(bytes, 5, sizeof bytes);
     memset(sevens, 7, sizeof sevens);
-    uint8_t *memory = bench.backend->allocate(bench.compute, sizeof bytes);
+    uint8_t *memory = bench.backend->memory->allocate(bench.compute, sizeof bytes);
     assert_non_null(memory);
     assert_int_equal((uintptr_t)memory % 64, 0); /* on a line of the cache */
-    bench.backend->download(bench.compute, bytes, memory, sizeof bytes);
+    bench.backend->memory->download(bench.compute, bytes, memory, sizeof bytes);
     assert_memory_equal(bytes, zeros, sizeof bytes);
-    bench.backend->fill_bytes(bench.compute, memory, 7, sizeof bytes);
-    bench.backend->zero(bench.compute, memory + 90, 10);
-    bench.backend->download(bench.compute, bytes, memory, sizeof bytes);
+    bench.backend->memory->fill_bytes(bench.compute, memory, 7, sizeof bytes);
+    bench.backend->memory->zero(bench.compute, memory + 90, 10);
+    bench.backend->memory->download(bench.compute, bytes, memory, sizeof bytes);
     assert_memory_equal(bytes, sevens, 90);
     assert_memory_equal(bytes + 90, zeros, 10);
-    bench.backend->upload(bench.compute, memory, sevens, 0);
-    bench.backend->zero(bench.compute, memory, 0);
-    bench.backend->release(bench.compute, memory);
+    bench.backend->memory->upload(bench.compute, memory, sevens, 0);
+    bench.backend->memory->zero(bench.compute, memory, 0);
+    bench.backend->memory->release(bench.compute, memory);
     lab_close(&bench);
     bench.backend->close(NULL);
 }
@@ -67,9 +67,18 @@ static void check_product(lab *bench, int32_t m, int32_t n) {
         double *a = lab_random(bench, sizes[0], 1), *b = lab_random(bench, sizes[1], 1);
         double *c = lab_random(bench, sizes[2], 1);
         float *c_on = lab_put(bench, c, sizes[2]);
-        bench->backend->product(bench->compute, ta, tb, m, n, k, (float)alpha,
-                                lab_put(bench, a, sizes[0]), lda, lab_put(bench, b, sizes[1]), ldb,
-                                (float)beta, c_on, ldc);
+        bench->backend->blas->product(bench->compute, c_on,
+                                      &(vlp_product){.transpose_a = ta,
+                                                     .transpose_b = tb,
+                                                     .m = m,
+                                                     .n = n,
+                                                     .k = k,
+                                                     .alpha = (float)alpha,
+                                                     .beta = (float)beta,
+                                                     .lda = lda,
+                                                     .ldb = ldb,
+                                                     .ldc = ldc},
+                                      lab_put(bench, a, sizes[0]), lab_put(bench, b, sizes[1]));
         for (int32_t i = 0; i < m; i++)
             for (int32_t j = 0; j < n; j++) {
                 double sum = 0;
@@ -97,7 +106,8 @@ static void check_gather(lab *bench, int32_t rows, int32_t width) {
         for (int32_t j = 0; j < width && ids[i] >= 0; j++)
             expected[i * width + j] = table[ids[i] * width + j];
     float *out = lab_put(bench, lab_random(bench, rows * width, 9), rows * width);
-    bench->backend->gather(bench->compute, out, table_on, lab_put_ids(bench, ids, rows), rows, width);
+    bench->backend->rows->gather(bench->compute, out, table_on, lab_put_ids(bench, ids, rows), rows,
+                                 width);
     lab_expect("gather", expected, lab_get(bench, out, rows * width), rows * width, 0, 0);
 }
 
@@ -121,11 +131,16 @@ static void check_scatter(lab *bench, int32_t rows, int32_t width) {
     uint8_t touched[12] = {1}, got[12];
     float *table_on = lab_put(bench, table, size);
     uint8_t *touched_on = lab_put_bytes(bench, touched, sizeof touched);
-    assert_int_equal(bench->backend->scatter_add(bench->compute, table_on, marked ? touched_on : NULL,
-                                                 lab_put(bench, add, rows * width),
-                                                 weighted ? lab_put(bench, weights, rows) : NULL,
-                                                 lab_put_ids(bench, ids, rows), rows, table_rows, width),
-                     VLP_OK);
+    assert_int_equal(
+        bench->backend->rows->scatter_add(bench->compute,
+                                          &(vlp_table_gradient){.rows = table_on,
+                                                                .touched = marked ? touched_on : NULL,
+                                                                .count = table_rows,
+                                                                .width = width},
+                                          lab_put(bench, add, rows * width),
+                                          weighted ? lab_put(bench, weights, rows) : NULL,
+                                          lab_put_ids(bench, ids, rows), rows),
+        VLP_OK);
     for (int32_t i = 0; i < rows; i++) {
         if (ids[i] < 0) continue;
         if (marked) touch(table, touched, ids[i], width);
@@ -161,12 +176,18 @@ static void check_scatter_mean(lab *bench, int32_t rows, int32_t width) {
         for (int32_t j = 0; j < width; j++)
             table[ids[i] * width + j] += weight / counts[i / most] * add[i / most * width + j];
     }
-    assert_int_equal(bench->backend->scatter_mean(bench->compute, table_on, marked ? touched_on : NULL,
-                                                  lab_put(bench, add, rows * width), (float)weight,
-                                                  lab_put_ids(bench, ids, cells),
-                                                  lab_put_ids(bench, counts, rows), rows, most,
-                                                  table_rows, width),
-                     VLP_OK);
+    assert_int_equal(
+        bench->backend->rows->scatter_mean(bench->compute,
+                                           &(vlp_table_gradient){.rows = table_on,
+                                                                 .touched = marked ? touched_on : NULL,
+                                                                 .count = table_rows,
+                                                                 .width = width},
+                                           lab_put(bench, add, rows * width), (float)weight,
+                                           &(vlp_id_lists){.ids = lab_put_ids(bench, ids, cells),
+                                                           .counts = lab_put_ids(bench, counts, rows),
+                                                           .count = rows,
+                                                           .capacity = most}),
+        VLP_OK);
     lab_expect("scatter mean", table, lab_get(bench, table_on, size), size, 1e-5, 1);
     lab_get_bytes(bench, got, touched_on, sizeof got);
     assert_memory_equal(got, touched, sizeof got);
@@ -194,7 +215,7 @@ static void check_norms(lab *bench, int32_t rows, int32_t width) {
         inverse[i] = norm == 0 ? 0 : 1 / norm;
     }
     float *norms_on = lab_put(bench, lab_random(bench, rows, 9), rows);
-    bench->backend->inverse_norms(bench->compute, norms_on, lab_put(bench, x, size), rows, width);
+    bench->backend->rows->inverse_norms(bench->compute, norms_on, lab_put(bench, x, size), rows, width);
     lab_expect("inverse norms", inverse, lab_get(bench, norms_on, rows), rows, 1e-5, 1);
 }
 
@@ -209,7 +230,8 @@ static void check_columns(lab *bench, int32_t rows, int32_t columns) {
     int32_t size = rows * columns;
     double *x = lab_random(bench, size, 1), *scale = lab_random(bench, columns, 2);
     float *x_on = lab_put(bench, x, size);
-    bench->backend->scale_columns(bench->compute, x_on, lab_put(bench, scale, columns), rows, columns);
+    bench->backend->rows->scale_columns(bench->compute, x_on, lab_put(bench, scale, columns), rows,
+                                        columns);
     for (int32_t i = 0; i < size; i++) x[i] *= scale[i % columns];
     lab_expect("scale columns", x, lab_get(bench, x_on, size), size, 1e-6, 1);
 }
@@ -225,7 +247,7 @@ static void check_add(lab *bench, int32_t rows, int32_t width) {
     double *grad = lab_random(bench, size, 1), *a = lab_random(bench, size, 1);
     double *t = lab_random(bench, size, 1), *inverse = lab_zeros(bench, rows);
     float *grad_on = lab_put(bench, grad, size), *a_on = lab_put(bench, a, size);
-    bench->backend->add(bench->compute, grad_on, a_on, size);
+    bench->backend->rows->add(bench->compute, grad_on, a_on, size);
     for (int32_t i = 0; i < rows; i++) {
         double dot = 0, norm = norm_of(t + i * width, width);
         inverse[i] = 1 / norm;
@@ -233,8 +255,8 @@ static void check_add(lab *bench, int32_t rows, int32_t width) {
         for (int32_t j = 0; j < width; j++)
             grad[i * width + j] += 2 * a[i * width + j] - t[i * width + j] * dot / (norm * norm);
     }
-    bench->backend->project_add(bench->compute, grad_on, a_on, lab_put(bench, t, size),
-                                lab_put(bench, inverse, rows), rows, width);
+    bench->backend->rows->project_add(bench->compute, grad_on, a_on, lab_put(bench, t, size),
+                                      lab_put(bench, inverse, rows), rows, width);
     lab_expect_near("add, project and add", grad, lab_get(bench, grad_on, size), size);
 }
 
@@ -278,11 +300,15 @@ static void check_n3(lab *bench, int32_t count, int32_t width) {
         float *grad_on = lab_put(bench, grad, size);
         double *loss_on = lab_put_bytes(bench, &loss, sizeof loss);
         uint8_t *touched_on = lab_put_bytes(bench, touched, sizeof touched);
-        assert_int_equal(bench->backend->n3_loss(bench->compute, loss_on, grad_on,
-                                                 marked ? touched_on : NULL, lab_put(bench, x, size),
-                                                 lab_put_ids(bench, ids, count), count, rows, columns,
-                                                 (float)weight, moduli),
-                         VLP_OK);
+        assert_int_equal(
+            bench->backend->rows->n3_loss(bench->compute, loss_on,
+                                          &(vlp_table_gradient){.rows = grad_on,
+                                                                .touched = marked ? touched_on : NULL,
+                                                                .count = rows,
+                                                                .width = columns},
+                                          lab_put(bench, x, size), lab_put_ids(bench, ids, count), count,
+                                          &(vlp_n3_options){.weight = (float)weight, .moduli = moduli}),
+            VLP_OK);
         for (int32_t i = 0; i < count; i++) {
             one_n3 row = {x + ids[i] * columns, columns, moduli};
             if (marked) touch(grad, touched, ids[i], columns);
@@ -304,11 +330,12 @@ static void test_n3(void **state) {
 
 /* ---- Sums of squares ----------------------------------------------------------------------------- */
 
-static double square_sum(lab *bench, const float *values, const uint8_t *touched, int32_t rows,
-                         int32_t width) {
+static double square_sum(lab *bench, float *values, uint8_t *touched, int32_t rows, int32_t width) {
     const double poison = -3;
     double *out = lab_put_bytes(bench, &poison, sizeof poison);
-    bench->backend->square_sum(bench->compute, out, values, touched, rows, width);
+    bench->backend->rows->square_sum(
+        bench->compute, out,
+        &(vlp_table_gradient){.rows = values, .touched = touched, .count = rows, .width = width});
     return lab_get_double(bench, out);
 }
 
@@ -348,7 +375,7 @@ static void check_sum(lab *bench, int32_t rows, int32_t width) {
     float *on = lab_put(bench, values, count);
     for (int i = 0; i < 2; i++) {
         double *out = lab_put_bytes(bench, &start, sizeof start);
-        bench->backend->sum(bench->compute, out, on, count, 0.25);
+        bench->backend->rows->sum(bench->compute, out, on, count, 0.25);
         got[i] = lab_get_double(bench, out);
     }
     lab_expect("sum", &expected, got, 1, 1e-9, 1);
@@ -431,7 +458,7 @@ static void begin_step(lab *bench, const vlp_update *update, vlp_step_group grou
     values.rates[!group] = 7; /* another's */
     values.correction1 = (float)(1 - pow((double)update->beta1, step));
     values.correction2 = (float)(1 - pow((double)update->beta2, step));
-    assert_false(bench->backend->step_begin(bench->compute, NULL, &values));
+    assert_false(bench->backend->steps->begin(bench->compute, NULL, &values));
 }
 
 /* Two tables at a time: the second is of one number, which stays where it is. */
@@ -457,12 +484,12 @@ static vlp_updated run_update(lab *bench, const trained *table, const vlp_update
     updated[1].grad = lab_put(bench, &zero, 1);
     updated[1].first = lab_put(bench, &zero, 1);
     updated[1].second = lab_put(bench, &zero, 1);
-    if (bench->backend->uses_bf16) {
+    if (bench->backend->bf16) {
         updated[0].bf16 = lab_bf16_places(bench, &updated[0].layout, table->rows);
-        bench->backend->convert_rows(bench->compute, updated[0].bf16, &updated[0].layout, table->x_on,
-                                     table->width, table->rows);
+        bench->backend->bf16->convert_rows(bench->compute, updated[0].bf16, &updated[0].layout,
+                                           table->x_on, table->width, table->rows);
     }
-    bench->backend->update(bench->compute, update, updated, 2);
+    bench->backend->optimizer->update(bench->compute, update, updated, 2);
     lab_expect("the other table", &one, lab_get(bench, updated[1].value, 1), 1, 0, 0);
     return updated[0];
 }
@@ -541,8 +568,8 @@ static void test_update(void **state) {
 static vlp_step_report checked(lab *bench, vlp_step_report report, vlp_step_check check, int64_t step) {
     vlp_step_report *on = lab_put_bytes(bench, &report, sizeof report);
     vlp_step_values values = {.step = step};
-    assert_false(bench->backend->step_begin(bench->compute, NULL, &values));
-    bench->backend->check_step(bench->compute, on, &check);
+    assert_false(bench->backend->steps->begin(bench->compute, NULL, &values));
+    bench->backend->steps->check(bench->compute, on, &check);
     lab_get_bytes(bench, &report, on, sizeof report);
     lab_clear(bench);
     return report;

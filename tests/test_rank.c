@@ -75,7 +75,7 @@ static void random_ranking(lab *bench, ranking *ranks, int32_t count, int32_t en
             if (lab_between(bench, 1, one_in) == 1) ranks->filtered[at++] = e;
         ranks->offsets[i + 1] = at;
     }
-    if (!bench->backend->even && lab_between(bench, 0, 1)) {
+    if (!bench->backend->position_invariant_scores && lab_between(bench, 0, 1)) {
         ranks->same = lab_ids(bench, entities, 0, 0);
         for (int32_t e = 0; e < entities; e++) /* a few are like one before them */
             ranks->same[e] = lab_between(bench, 0, 2) ? e : ranks->same[lab_between(bench, 0, e)];
@@ -93,7 +93,7 @@ static bool run_rank(lab *bench, const ranking *ranks, int32_t *above, int32_t *
     int32_t *above_on = lab_put_ids(bench, above, results);
     int32_t *equal_on = lab_put_ids(bench, equal, results), *bad_on = lab_put_ids(bench, &bad, 1);
     vlp_ranked ranked = {
-        .count = ranks->count,
+        .queries = {.count = ranks->count},
         .entities = ranks->entities,
         .vertical = ranks->vertical ? lab_put(bench, ranks->vertical, cells) : NULL,
         .horizontal = lab_put(bench, ranks->horizontal, cells),
@@ -106,7 +106,8 @@ static bool run_rank(lab *bench, const ranking *ranks, int32_t *above, int32_t *
         .same = ranks->same,
         .mixtures = mixtures,
         .mixture_count = MIXTURES};
-    assert_int_equal(bench->backend->rank(bench->compute, above_on, equal_on, bad_on, &ranked), VLP_OK);
+    assert_int_equal(bench->backend->rank->counts(bench->compute, above_on, equal_on, bad_on, &ranked),
+                     VLP_OK);
     lab_get_bytes(bench, above, above_on, (size_t)results * sizeof *above);
     lab_get_bytes(bench, equal, equal_on, (size_t)results * sizeof *equal);
     lab_get_bytes(bench, &bad, bad_on, sizeof bad);
@@ -208,14 +209,16 @@ static void random_task(lab *bench, task *t, const shape *s) {
     double *table = random_table(bench, entities, t->form.entity_width);
     int32_t *relations = lab_ids(bench, count, 0, RELATIONS - 1);
     t->ranked = (vlp_ranked){
-        .count = count,
+        .queries = {.count = count,
+                    .rows = lab_put(bench, lab_random(bench, (int64_t)count * width, 1),
+                                    (int64_t)count * width),
+                    .relations = lab_put_ids(bench, relations, count),
+                    .relation_table =
+                        lab_put(bench, lab_random(bench, RELATIONS * (int64_t)t->form.relation_width, 1),
+                                RELATIONS * (int64_t)t->form.relation_width),
+                    .relation_count = RELATIONS},
         .entities = entities,
         .form = &t->form,
-        .q = lab_put(bench, lab_random(bench, (int64_t)count * width, 1), (int64_t)count * width),
-        .relations = lab_put_ids(bench, relations, count),
-        .relation_table =
-            lab_put(bench, lab_random(bench, RELATIONS * (int64_t)t->form.relation_width, 1),
-                    RELATIONS * (int64_t)t->form.relation_width),
         .entity_table = lab_put(bench, table, size),
         .horizontal = lab_put(bench, lab_zeros(bench, cells), cells),
         .vertical = lab_between(bench, 0, 2) ? lab_put(bench, lab_random(bench, cells, 1), cells) : NULL,
@@ -230,11 +233,11 @@ static void random_task(lab *bench, task *t, const shape *s) {
 
 /* The counts of a task; they say whether a score is not a number. */
 static bool count_task(lab *bench, const vlp_ranked *ranked, int32_t *above, int32_t *equal) {
-    int64_t results = ranked->count * ranked->mixture_count;
+    int64_t results = ranked->queries.count * ranked->mixture_count;
     int32_t *above_on = lab_put_ids(bench, lab_ids(bench, results, 5, 9), results), bad;
     int32_t *equal_on = lab_put_ids(bench, lab_ids(bench, results, 5, 9), results);
     int32_t *bad_on = lab_put_ids(bench, lab_ids(bench, 1, 5, 9), 1);
-    if (bench->backend->rank(bench->compute, above_on, equal_on, bad_on, ranked) != VLP_OK)
+    if (bench->backend->rank->counts(bench->compute, above_on, equal_on, bad_on, ranked) != VLP_OK)
         fail_msg("%s", vlp_error_message());
     lab_get_bytes(bench, above, above_on, (size_t)results * sizeof *above);
     lab_get_bytes(bench, equal, equal_on, (size_t)results * sizeof *equal);
@@ -246,7 +249,7 @@ static bool count_task(lab *bench, const vlp_ranked *ranked, int32_t *above, int
 static void expect_counts(const task *t, const double *scores, const int32_t *above,
                           const int32_t *equal, int32_t mixture) {
     int32_t entities = t->ranked.entities, mixture_count = t->ranked.mixture_count;
-    for (int64_t i = 0; i < t->ranked.count; i++) {
+    for (int64_t i = 0; i < t->ranked.queries.count; i++) {
         const double *row = scores + i * entities;
         double gold = row[t->answers[i]];
         int32_t more = 0, same = 0;
@@ -268,7 +271,8 @@ static void expect_counts(const task *t, const double *scores, const int32_t *ab
 static int64_t check_task(lab *bench, const shape *s) {
     task t;
     random_task(bench, &t, s);
-    int64_t results = t.ranked.count * t.ranked.mixture_count, cells = t.ranked.count * s->entities;
+    int64_t results = t.ranked.queries.count * t.ranked.mixture_count,
+            cells = t.ranked.queries.count * s->entities;
     int32_t *above[2], *equal[2];
     for (int i = 0; i < 2; i++) {
         above[i] = lab_ids(bench, results, -1, -1);
@@ -294,16 +298,17 @@ static void check_not_a_number(lab *bench, const shape *s) {
         task t;
         random_task(bench, &t, s);
         if (where == 2 && !t.ranked.vertical) continue;
-        const float *arrays[] = {t.ranked.q, t.ranked.entity_table, t.ranked.vertical};
-        int64_t sizes[] = {t.ranked.count * t.form.query_width,
-                           (int64_t)s->entities * t.form.entity_width, t.ranked.count * s->entities};
+        const float *arrays[] = {t.ranked.queries.rows, t.ranked.entity_table, t.ranked.vertical};
+        int64_t sizes[] = {t.ranked.queries.count * t.form.query_width,
+                           (int64_t)s->entities * t.form.entity_width,
+                           t.ranked.queries.count * s->entities};
         double *values = lab_get(bench, arrays[where], sizes[where]);
         values[lab_between(bench, 0, (int32_t)sizes[where] - 1)] = NAN;
         float *there = lab_put(bench, values, sizes[where]);
-        if (where == 0) t.ranked.q = there;
+        if (where == 0) t.ranked.queries.rows = there;
         if (where == 1) t.ranked.entity_table = there;
         if (where == 2) t.ranked.vertical = there;
-        int64_t results = t.ranked.count * t.ranked.mixture_count;
+        int64_t results = t.ranked.queries.count * t.ranked.mixture_count;
         int32_t *above = lab_ids(bench, results, 0, 0), *equal = lab_ids(bench, results, 0, 0);
         assert_false(count_task(bench, &t.ranked, above, equal));
     }

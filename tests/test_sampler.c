@@ -178,12 +178,14 @@ static vlp_shell_view resident_view(vlp_compute *compute, const world *w) {
     const vlp_backend *backend = lab_backend();
     vlp_shell_view view = w->view;
     size_t nodes = (size_t)view.nodes, members = (size_t)view.near_offset[nodes];
-    if (view.matrix) view.matrix = backend->resident(compute, view.matrix, nodes * (size_t)view.stride);
-    view.counts =
-        backend->resident(compute, view.counts, nodes * ((size_t)view.limit + 1) * sizeof(int32_t));
-    view.near = backend->resident(compute, view.near, nodes);
-    view.near_offset = backend->resident(compute, view.near_offset, (nodes + 1) * sizeof(int64_t));
-    view.near_member = backend->resident(compute, view.near_member, members * sizeof(int32_t));
+    if (view.matrix)
+        view.matrix = backend->memory->resident(compute, view.matrix, nodes * (size_t)view.stride);
+    view.counts = backend->memory->resident(compute, view.counts,
+                                            nodes * ((size_t)view.limit + 1) * sizeof(int32_t));
+    view.near = backend->memory->resident(compute, view.near, nodes);
+    view.near_offset =
+        backend->memory->resident(compute, view.near_offset, (nodes + 1) * sizeof(int64_t));
+    view.near_member = backend->memory->resident(compute, view.near_member, members * sizeof(int32_t));
     assert_true(view.counts && view.near && view.near_offset && view.near_member);
     return view;
 }
@@ -192,7 +194,7 @@ static void dismiss_view(vlp_compute *compute, const vlp_shell_view *view) {
     const void *arrays[] = {view->matrix, view->counts, view->near, view->near_offset,
                             view->near_member};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        if (arrays[i]) lab_backend()->dismiss(compute, arrays[i]);
+        if (arrays[i]) lab_backend()->memory->dismiss(compute, arrays[i]);
 }
 
 /* Draws on the backend: `entities` (cells) go there and come back. */
@@ -201,32 +203,37 @@ static void run_sample(vlp_compute *compute, const world *w, int32_t *entities, 
                        vlp_sample_options options, uint64_t step) {
     const vlp_backend *backend = lab_backend();
     size_t rows = (size_t)batch, listed = (size_t)offset[batch] + 1;
-    int32_t *entities_on = backend->allocate(compute, cells * sizeof *entities);
-    int32_t *heads_on = backend->allocate(compute, rows * sizeof *heads);
-    int64_t *offset_on = backend->allocate(compute, (rows + 1) * sizeof *offset);
-    int32_t *known_on = backend->allocate(compute, listed * sizeof *known);
+    int32_t *entities_on = backend->memory->allocate(compute, cells * sizeof *entities);
+    int32_t *heads_on = backend->memory->allocate(compute, rows * sizeof *heads);
+    int64_t *offset_on = backend->memory->allocate(compute, (rows + 1) * sizeof *offset);
+    int32_t *known_on = backend->memory->allocate(compute, listed * sizeof *known);
     assert_true(entities_on && heads_on && offset_on && known_on);
-    backend->upload(compute, entities_on, entities, cells * sizeof *entities);
-    backend->upload(compute, heads_on, heads, rows * sizeof *heads);
-    backend->upload(compute, offset_on, offset, (rows + 1) * sizeof *offset);
-    backend->upload(compute, known_on, known, (listed - 1) * sizeof *known);
+    backend->memory->upload(compute, entities_on, entities, cells * sizeof *entities);
+    backend->memory->upload(compute, heads_on, heads, rows * sizeof *heads);
+    backend->memory->upload(compute, offset_on, offset, (rows + 1) * sizeof *offset);
+    backend->memory->upload(compute, known_on, known, (listed - 1) * sizeof *known);
     vlp_shell_view view = {0};
     if (w->mode != MODE_UNIFORM) {
         view = resident_view(compute, w);
         options.shells = &view;
     }
     vlp_step_values values = {.step = (int64_t)step};
-    assert_false(backend->step_begin(compute, NULL, &values));
-    assert_int_equal(backend->sample(compute, entities_on, heads_on, batch, offset_on, offset_on + 1,
-                                     known_on, &options),
+    assert_false(backend->steps->begin(compute, NULL, &values));
+    assert_int_equal(backend->sample->negatives(compute, entities_on,
+                                                &(vlp_sampled_queries){.count = batch,
+                                                                       .heads = heads_on,
+                                                                       .known_begin = offset_on,
+                                                                       .known_end = offset_on + 1,
+                                                                       .known = known_on},
+                                                &options),
                      VLP_OK);
-    assert_int_equal(backend->download(compute, entities, entities_on, cells * sizeof *entities),
+    assert_int_equal(backend->memory->download(compute, entities, entities_on, cells * sizeof *entities),
                      VLP_OK);
     dismiss_view(compute, &view);
-    backend->release(compute, entities_on);
-    backend->release(compute, heads_on);
-    backend->release(compute, offset_on);
-    backend->release(compute, known_on);
+    backend->memory->release(compute, entities_on);
+    backend->memory->release(compute, heads_on);
+    backend->memory->release(compute, offset_on);
+    backend->memory->release(compute, known_on);
 }
 
 /* A batch of negatives, row i for head i % entities; free() it. The answers' column and what lies behind

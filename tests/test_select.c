@@ -104,15 +104,20 @@ static vlp_status choose(lab *bench, vlp_best *best, vlp_selection *selection, c
                          int32_t columns) {
     const vlp_backend *backend = bench->backend;
     const float *scale = lab_put_bytes(bench, c->scale, (size_t)c->entities * sizeof *scale);
-    VLP_TRY(backend->selection_start(bench->compute, selection, c->lists, c->rows));
+    VLP_TRY(backend->select->start(bench->compute, selection, c->lists, c->rows));
     for (int32_t first = 0; first < c->entities; first += columns) {
         int32_t count = c->entities - first < columns ? c->entities - first : columns;
         float *horizontal = put_tile(bench, c, c->horizontal, first, count);
         float *vertical = c->vertical ? put_tile(bench, c, c->vertical, first, count) : NULL;
-        VLP_TRY(backend->selection_offer(bench->compute, selection, horizontal, vertical, scale,
-                                         c->mixture, first, count));
+        VLP_TRY(backend->select->offer(bench->compute, selection,
+                                       &(vlp_score_tile){.first = first,
+                                                         .columns = count,
+                                                         .horizontal = horizontal,
+                                                         .vertical = vertical,
+                                                         .scale = scale},
+                                       c->mixture));
     }
-    return backend->selection_finish(bench->compute, best, selection);
+    return backend->select->finish(bench->compute, best, selection);
 }
 
 static void expect_sorted(const contest *c, const vlp_best *best, int32_t wanted) {
@@ -134,7 +139,7 @@ static void expect_sorted(const contest *c, const vlp_best *best, int32_t wanted
 static void check(lab *bench, int32_t entities, int32_t wanted, int32_t columns, int way) {
     vlp_selection *selection = NULL;
     if (columns > entities) columns = entities;
-    assert_int_equal(bench->backend->selection_new(bench->compute, &selection, ROOM, wanted, columns),
+    assert_int_equal(bench->backend->select->open(bench->compute, &selection, ROOM, wanted, columns),
                      VLP_OK);
     for (int round = 0; round < 2; round++) {
         contest c = random_contest(bench, round ? lab_between(bench, 1, ROOM) : ROOM, entities,
@@ -145,7 +150,7 @@ static void check(lab *bench, int32_t entities, int32_t wanted, int32_t columns,
         contest_free(&c);
         lab_clear(bench);
     }
-    bench->backend->selection_free(bench->compute, selection);
+    bench->backend->select->close(bench->compute, selection);
 }
 
 static void test_random(void **state) {
@@ -188,11 +193,11 @@ static void test_in_order(void **state) {
         for (int32_t i = 0; i < 2 * ENTITIES; i++) c.horizontal[i] = (float)(way % 2 ? -i : i);
         vlp_selection *selection = NULL;
         vlp_best best;
-        assert_int_equal(
-            bench.backend->selection_new(bench.compute, &selection, 2, wanted, ENTITIES / 2), VLP_OK);
+        assert_int_equal(bench.backend->select->open(bench.compute, &selection, 2, wanted, ENTITIES / 2),
+                         VLP_OK);
         assert_int_equal(choose(&bench, &best, selection, &c, ENTITIES / 2), VLP_OK);
         expect_sorted(&c, &best, wanted);
-        bench.backend->selection_free(bench.compute, selection);
+        bench.backend->select->close(bench.compute, selection);
         contest_free(&c);
         lab_clear(&bench);
     }
@@ -206,7 +211,7 @@ static void test_not_a_number(void **state) {
     lab bench;
     lab_open(&bench, 2, SEED + 3);
     vlp_selection *selection = NULL;
-    assert_int_equal(bench.backend->selection_new(bench.compute, &selection, 2, 3, ENTITIES), VLP_OK);
+    assert_int_equal(bench.backend->select->open(bench.compute, &selection, 2, 3, ENTITIES), VLP_OK);
     const int32_t third[] = {3};
     for (int32_t at = 0; at < ENTITIES; at += at < 70 ? 1 : 97) {
         contest c = random_contest(&bench, 2, ENTITIES, at % 2, true);
@@ -219,8 +224,8 @@ static void test_not_a_number(void **state) {
         contest_free(&c);
         lab_clear(&bench);
     }
-    bench.backend->selection_free(bench.compute, selection);
-    bench.backend->selection_free(bench.compute, NULL);
+    bench.backend->select->close(bench.compute, selection);
+    bench.backend->select->close(bench.compute, NULL);
     lab_close(&bench);
 }
 

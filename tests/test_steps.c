@@ -58,7 +58,7 @@ static float *numbers_of(const steps *work, int id) {
     size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
     float *numbers = malloc(bytes);
     assert_non_null(numbers);
-    must(lab_backend()->download(work->compute, numbers, table->value, bytes));
+    must(lab_backend()->memory->download(work->compute, numbers, table->value, bytes));
     return numbers;
 }
 
@@ -100,7 +100,8 @@ static float check_moved(const steps *work, int id, const float *before, float r
     int64_t count = table->rows * table->width;
     float *after = numbers_of(work, id), *grad = malloc((size_t)count * sizeof *grad), most = 0;
     assert_non_null(grad);
-    must(lab_backend()->download(work->compute, grad, table->grad, (size_t)count * sizeof *grad));
+    must(
+        lab_backend()->memory->download(work->compute, grad, table->grad, (size_t)count * sizeof *grad));
     for (int64_t i = 0; i < count; i++) {
         float g = scale * grad[i], expected = before[i] - rate * g / (fabsf(g) + 1);
         if (fabsf(after[i] - expected) > 1e-6f + 1e-4f * fabsf(rate * g))
@@ -121,7 +122,7 @@ static float aggregator_norm(const steps *work) {
         size_t count = (size_t)(table->rows * table->width);
         float *grad = malloc(count * sizeof *grad);
         assert_non_null(grad);
-        must(lab_backend()->download(work->compute, grad, table->grad, count * sizeof *grad));
+        must(lab_backend()->memory->download(work->compute, grad, table->grad, count * sizeof *grad));
         for (size_t i = 0; i < count; i++) sum += (double)grad[i] * (double)grad[i];
         free(grad);
     }
@@ -306,7 +307,7 @@ static double *doubles_of(const steps *work, int id) {
 static int32_t *ids_of(const steps *work, const int32_t *from, int32_t count) {
     int32_t *out = malloc((size_t)count * sizeof *out);
     assert_non_null(out);
-    must(lab_backend()->download(work->compute, out, from, (size_t)count * sizeof *out));
+    must(lab_backend()->memory->download(work->compute, out, from, (size_t)count * sizeof *out));
     return out;
 }
 
@@ -392,7 +393,7 @@ static void not_finite_is_named(void **state) {
     size_t bytes = (size_t)entities->rows * (size_t)entities->width * sizeof(float);
     float nan = NAN, *before = numbers_of(&work, VLP_TABLE_ENTITIES);
     for (int64_t i = 0; i < relations->rows * relations->width; i++)
-        must(backend->upload(work.compute, relations->value + i, &nan, sizeof nan));
+        must(backend->memory->upload(work.compute, relations->value + i, &nan, sizeof nan));
     for (int round = 0; round < 2; round++) {
         /* Nobody looks at the second step: the later ones do nothing, and the first is still named. */
         if (round == 0)

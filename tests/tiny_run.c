@@ -48,7 +48,8 @@ static void take_tables(tiny_run *tiny) {
         float *values = calloc(count + 1, sizeof *values);
         assert_true(tiny->tables[id] && values);
         if (count > 0)
-            model->backend->download(model->compute, values, table->value, count * sizeof *values);
+            model->backend->memory->download(model->compute, values, table->value,
+                                             count * sizeof *values);
         for (size_t i = 0; i < count; i++) tiny->tables[id][i] = (double)values[i];
         free(values);
         tiny->head.tables[id] = tiny->tables[id];

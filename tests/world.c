@@ -36,8 +36,8 @@ static size_t table_bytes(const vlp_table *table) {
 
 void world_upload(world *w) {
     for (int id = 0; id < VLP_TABLES; id++)
-        lab_backend()->upload(w->compute, w->model->tables[id].value, w->tables[id],
-                              table_bytes(&w->model->tables[id]));
+        lab_backend()->memory->upload(w->compute, w->model->tables[id].value, w->tables[id],
+                                      table_bytes(&w->model->tables[id]));
 }
 
 world world_make(const vlp_dataset *dataset, model_kind kind, bool vertical, int32_t threads,
@@ -57,7 +57,7 @@ world world_make(const vlp_dataset *dataset, model_kind kind, bool vertical, int
         size_t bytes = table_bytes(&w.model->tables[id]);
         w.tables[id] = malloc(bytes + 1);
         assert_non_null(w.tables[id]);
-        lab_backend()->download(w.compute, w.tables[id], w.model->tables[id].value, bytes);
+        lab_backend()->memory->download(w.compute, w.tables[id], w.model->tables[id].value, bytes);
     }
     spoil_tables(&w, random);
     world_upload(&w);

@@ -27,6 +27,31 @@ static vlp_status fail_message(vlp_status status, const char *message) {
     return vlp_fail(status, "%s", message);
 }
 
+/* ---- Completeness -------------------------------------------------------------------------------- */
+
+/* A subtable holds function pointers and nothing else. */
+typedef void (*any_function)(void);
+
+static bool is_filled(const void *table, size_t bytes) {
+    if (!table) return false;
+    for (size_t at = 0; at < bytes; at += sizeof(any_function)) {
+        any_function function;
+        memcpy(&function, (const char *)table + at, sizeof function);
+        if (!function) return false;
+    }
+    return true;
+}
+
+bool vlp_backend_is_complete(const vlp_backend *backend) {
+#define FILLED(member) is_filled(backend->member, sizeof *backend->member)
+    return backend->name && backend->stride > 0 && backend->tile > 0 && backend->probe &&
+           backend->open && backend->close && FILLED(memory) && FILLED(steps) && FILLED(blas) &&
+           FILLED(rows) && FILLED(transform) && FILLED(pairs) && FILLED(sample) && FILLED(loss) &&
+           FILLED(scores) && FILLED(aggregator) && FILLED(optimizer) && FILLED(rank) && FILLED(select) &&
+           (!backend->bf16 || FILLED(bf16));
+#undef FILLED
+}
+
 /* ---- Finding the library ------------------------------------------------------------------------- */
 
 /* Opens the library in a folder, or in one beside it. */
@@ -91,7 +116,7 @@ static void load(void) {
     void *symbol = dlsym(handle, "vlp_backend_load");
     memcpy(&start, &symbol, sizeof start);
     const vlp_backend *backend = start ? start(VLP_BACKEND_VERSION, fail_message) : NULL;
-    if (!backend) {
+    if (!backend || !vlp_backend_is_complete(backend)) {
         snprintf(message, sizeof message, "%s is of another version of vlp; build both together",
                  library);
         set_message(VLP_ERROR_FORMAT, message);
@@ -116,6 +141,7 @@ vlp_status vlp_backend_find(const vlp_backend **out, const char *name) {
         pthread_once(&once, load);
         if (cuda && !loaded.backend) return vlp_fail(loaded.status, "%s", loaded.message);
     }
+    assert(vlp_backend_is_complete(&vlp_cpu_backend));
     *out = (any || cuda) && loaded.backend ? loaded.backend : &vlp_cpu_backend;
     return VLP_OK;
 }
@@ -123,7 +149,7 @@ vlp_status vlp_backend_find(const vlp_backend **out, const char *name) {
 vlp_status vlp_fail_device_memory(const vlp_backend *backend, vlp_compute *compute, const char *what,
                                   int64_t needed, const char *advice) {
     int64_t unused, total;
-    if (!backend->memory(compute, &unused, &total)) return vlp_fail_memory(what);
+    if (!backend->memory->available(compute, &unused, &total)) return vlp_fail_memory(what);
     double gibibyte = 1 << 30;
     return vlp_fail(VLP_ERROR_MEMORY,
                     "the GPU's memory does not suffice for %s: it takes %.2f GiB, and %.2f of %.2f GiB "

@@ -1,5 +1,5 @@
-/* What a training step is told and what it leaves behind. Both live in the backend's memory, so that
- * nobody waits for a step: the report is read when somebody wants to know. Compiles as C17 and CUDA. */
+/* The values a training step reads and the report it writes. Both are in the backend's memory, so that
+ * steps are asynchronous: the host waits only when it downloads the report. Compiles as C17 and CUDA. */
 #ifndef VLP_COMPUTE_STEP_H
 #define VLP_COMPUTE_STEP_H
 
@@ -14,6 +14,7 @@ typedef enum vlp_step_group {
     VLP_GROUPS
 } vlp_step_group;
 
+/* Tables of all groups together, at most: their numbers are below it. */
 enum { VLP_MAX_TABLES = 8 };
 
 /* What changes from step to step. */
@@ -23,7 +24,7 @@ typedef struct vlp_step_values {
     float correction1, correction2; /* 1 - beta^(step + 1) */
 } vlp_step_values;
 
-/* What was not finite: the loss of group fault - VLP_FAULT_LOSS, or the gradient of table fault -
+/* What was non-finite: the loss of group fault - VLP_FAULT_LOSS, or the gradient of table fault -
  * VLP_FAULT_TABLE. */
 enum {
     VLP_FAULT_NONE = 0,
@@ -43,7 +44,7 @@ typedef struct vlp_step_report {
 
 typedef struct vlp_step_check {
     vlp_step_group group; /* whose loss is known, and whose tables are to be updated */
-    uint32_t tables;      /* their bits */
+    uint32_t tables;      /* bit i: table i, below VLP_MAX_TABLES */
     double clip;          /* largest norm of the group's gradient; 0: none */
 } vlp_step_check;
 

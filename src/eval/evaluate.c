@@ -102,17 +102,18 @@ static vlp_status upload_batch(ranker *work, const batch *now) {
     vlp_compute *compute = work->model->compute;
     int64_t total = now->filter_offset[now->count];
     if (total > work->d_filtered_capacity) {
-        if (work->d_filtered) backend->release(compute, work->d_filtered);
+        if (work->d_filtered) backend->memory->release(compute, work->d_filtered);
         work->d_filtered_capacity = 0;
-        work->d_filtered = backend->allocate(compute, 2 * (size_t)total * sizeof(int32_t));
+        work->d_filtered = backend->memory->allocate(compute, 2 * (size_t)total * sizeof(int32_t));
         if (!work->d_filtered) return vlp_fail_memory("known answers");
         work->d_filtered_capacity = 2 * total;
     }
     size_t rows = (size_t)now->count;
-    VLP_TRY(backend->upload(compute, work->d_answers, now->answers, rows * sizeof(int32_t)));
-    VLP_TRY(backend->upload(compute, work->d_filter_offset, now->filter_offset,
-                            (rows + 1) * sizeof(int64_t)));
-    return backend->upload(compute, work->d_filtered, now->filtered, (size_t)total * sizeof(int32_t));
+    VLP_TRY(backend->memory->upload(compute, work->d_answers, now->answers, rows * sizeof(int32_t)));
+    VLP_TRY(backend->memory->upload(compute, work->d_filter_offset, now->filter_offset,
+                                    (rows + 1) * sizeof(int64_t)));
+    return backend->memory->upload(compute, work->d_filtered, now->filtered,
+                                   (size_t)total * sizeof(int32_t));
 }
 
 /* Has a prepared batch ranked. Uploads come first: behind other work they would wait for it. */
@@ -131,8 +132,8 @@ static vlp_status begin_batch(ranker *work, batch *now) {
     ranked->same = work->same;
     ranked->mixtures = work->options->mixtures;
     ranked->mixture_count = work->options->mixture_count;
-    return model->backend->rank(model->compute, work->d_results, work->d_results + work->cells,
-                                work->d_results + 2 * work->cells, ranked);
+    return model->backend->rank->counts(model->compute, work->d_results, work->d_results + work->cells,
+                                        work->d_results + 2 * work->cells, ranked);
 }
 
 /* Keeps the scores of the candidates of one query: row i of the batch. */
@@ -165,8 +166,9 @@ static vlp_status collect_batch(ranker *work, const batch *now) {
     const vlp_ranked *ranked = &now->ranked;
     size_t bytes = (size_t)now->count * (size_t)model->entities * sizeof(float);
     if (ranked->vertical)
-        VLP_TRY(model->backend->download(model->compute, work->rows[0], ranked->vertical, bytes));
-    VLP_TRY(model->backend->download(model->compute, work->rows[1], ranked->horizontal, bytes));
+        VLP_TRY(
+            model->backend->memory->download(model->compute, work->rows[0], ranked->vertical, bytes));
+    VLP_TRY(model->backend->memory->download(model->compute, work->rows[1], ranked->horizontal, bytes));
     for (int64_t i = 0; i < now->count; i++) VLP_TRY(collect_row(work, now, i));
     return VLP_OK;
 }
@@ -174,8 +176,8 @@ static vlp_status collect_batch(ranker *work, const batch *now) {
 /* Waits for the results of a batch. */
 static vlp_status await_batch(ranker *work, const batch *now) {
     const vlp_model *model = work->model;
-    VLP_TRY(model->backend->download(model->compute, work->results, work->d_results,
-                                     (size_t)(2 * work->cells + 1) * sizeof *work->results));
+    VLP_TRY(model->backend->memory->download(model->compute, work->results, work->d_results,
+                                             (size_t)(2 * work->cells + 1) * sizeof *work->results));
     if (work->results[2 * work->cells])
         return vlp_fail(VLP_ERROR_FORMAT,
                         "a score is not a number (query %lld of %s); the run is damaged or training "
@@ -217,13 +219,14 @@ static vlp_status rank_queries(ranker *work, int32_t size) {
 static vlp_status allocate_device(ranker *work, size_t size) {
     const vlp_backend *backend = work->model->backend;
     vlp_compute *compute = work->model->compute;
-    work->d_answers = backend->allocate(compute, size * sizeof(int32_t));
-    work->d_filter_offset = backend->allocate(compute, (size + 1) * sizeof(int64_t));
-    work->d_results = backend->allocate(compute, (size_t)(2 * work->cells + 1) * sizeof(int32_t));
+    work->d_answers = backend->memory->allocate(compute, size * sizeof(int32_t));
+    work->d_filter_offset = backend->memory->allocate(compute, (size + 1) * sizeof(int64_t));
+    work->d_results =
+        backend->memory->allocate(compute, (size_t)(2 * work->cells + 1) * sizeof(int32_t));
     if (!work->d_answers || !work->d_filter_offset || !work->d_results)
         return vlp_fail_memory("an evaluation");
     if (!work->options->only) return VLP_OK;
-    work->only = backend->resident(compute, work->options->only, (size_t)work->model->entities);
+    work->only = backend->memory->resident(compute, work->options->only, (size_t)work->model->entities);
     return work->only ? VLP_OK : vlp_fail_memory("an evaluation");
 }
 
@@ -248,7 +251,8 @@ static vlp_status allocate(ranker *work, int32_t size) {
     }
     VLP_TRY(allocate_device(work, (size_t)size));
     VLP_TRY(vlp_filter_new(&work->filter, work->dataset, work->options->filter));
-    if (!work->model->backend->even) VLP_TRY(vlp_same_rows(&work->same, work->model));
+    if (!work->model->backend->position_invariant_scores)
+        VLP_TRY(vlp_same_rows(&work->same, work->model));
     return vlp_scorer_new(&work->scorer, work->model, work->dataset, work->options->references,
                           work->options->references_per_head, size, work->options->threads);
 }
@@ -258,8 +262,8 @@ static void ranker_free(ranker *work) {
     vlp_compute *compute = work->model->compute;
     void *there[] = {work->d_answers, work->d_filter_offset, work->d_results, work->d_filtered};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
-        if (there[i]) backend->release(compute, there[i]);
-    if (work->only) backend->dismiss(compute, work->only);
+        if (there[i]) backend->memory->release(compute, there[i]);
+    if (work->only) backend->memory->dismiss(compute, work->only);
     vlp_filter_free(work->filter);
     vlp_scorer_free(work->scorer);
     for (int i = 0; i < 2; i++) {

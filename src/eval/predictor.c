@@ -66,7 +66,7 @@ void vlp_predictor_free(vlp_predictor *predictor) {
     if (!predictor) return;
     const vlp_model *model = predictor->options.model;
     vlp_scorer_free(predictor->scorer);
-    model->backend->selection_free(model->compute, predictor->selection);
+    model->backend->select->close(model->compute, predictor->selection);
     void *parts[] = {predictor->excluded,        predictor->pair_horizontal, predictor->pair_vertical,
                      predictor->pair_entities,   predictor->variants,        predictor->variant_heads,
                      predictor->variant_answers, predictor->variant_counts};
@@ -88,10 +88,10 @@ static vlp_status fail_not_a_number(void) {
 static vlp_status set_selection(vlp_predictor *predictor, int32_t wanted) {
     if (predictor->selection && predictor->wanted == wanted) return VLP_OK;
     const vlp_model *model = predictor->options.model;
-    model->backend->selection_free(model->compute, predictor->selection);
+    model->backend->select->close(model->compute, predictor->selection);
     predictor->selection = NULL;
-    VLP_TRY(model->backend->selection_new(model->compute, &predictor->selection, predictor->batch,
-                                          wanted, predictor->tile));
+    VLP_TRY(model->backend->select->open(model->compute, &predictor->selection, predictor->batch, wanted,
+                                         predictor->tile));
     predictor->wanted = wanted;
     return VLP_OK;
 }
@@ -102,14 +102,14 @@ static vlp_status select_best(vlp_predictor *predictor, int64_t count, const vlp
     const float *norms = vlp_scorer_inverse_norms(predictor->scorer);
     for (int32_t first = 0, columns; first < model->entities; first += columns) {
         columns = model->entities - first < predictor->tile ? model->entities - first : predictor->tile;
-        const float *horizontal, *vertical;
-        VLP_TRY(vlp_scorer_columns(&horizontal, &vertical, predictor->scorer, count, first, columns));
-        VLP_TRY(model->backend->selection_offer(model->compute, predictor->selection, horizontal,
-                                                vertical, norms, predictor->options.mixture, first,
-                                                columns));
+        vlp_score_tile tile = {.first = first, .columns = columns, .scale = norms};
+        VLP_TRY(vlp_scorer_columns(&tile.horizontal, &tile.vertical, predictor->scorer, count, first,
+                                   columns));
+        VLP_TRY(model->backend->select->offer(model->compute, predictor->selection, &tile,
+                                              predictor->options.mixture));
         if (vlp_stopped(observer)) return vlp_fail_stopped();
     }
-    return model->backend->selection_finish(model->compute, &predictor->best, predictor->selection);
+    return model->backend->select->finish(model->compute, &predictor->best, predictor->selection);
 }
 
 vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
@@ -124,8 +124,8 @@ vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries,
             known->items =
                 vlp_filter_answers(excluded, queries[i].entity, queries[i].relation, &known->count);
     }
-    VLP_TRY(model->backend->selection_start(model->compute, predictor->selection, predictor->excluded,
-                                            (int32_t)count));
+    VLP_TRY(model->backend->select->start(model->compute, predictor->selection, predictor->excluded,
+                                          (int32_t)count));
     VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries, count, NULL));
     vlp_status status = select_best(predictor, count, observer);
     return status == VLP_ERROR_FORMAT ? fail_not_a_number() : status;

@@ -29,8 +29,8 @@ static vlp_status hash_rows(hashed *rows, const vlp_model *model) {
     vlp_status status = VLP_OK;
     for (int64_t first = 0; first < table->rows && status == VLP_OK; first += CHUNK) {
         int64_t count = table->rows - first < CHUNK ? table->rows - first : CHUNK;
-        status = model->backend->download(model->compute, chunk, table->value + first * table->width,
-                                          (size_t)count * bytes);
+        status = model->backend->memory->download(
+            model->compute, chunk, table->value + first * table->width, (size_t)count * bytes);
         for (int64_t i = 0; i < count && status == VLP_OK; i++)
             rows[first + i] =
                 (hashed){XXH3_128bits(chunk + (size_t)i * bytes, bytes), (int32_t)(first + i)};

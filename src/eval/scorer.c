@@ -31,7 +31,7 @@ struct vlp_scorer {
 };
 
 static void *device(const vlp_scorer *scorer, int64_t count, size_t size) {
-    return scorer->model->backend->allocate(scorer->model->compute, (size_t)count * size);
+    return scorer->model->backend->memory->allocate(scorer->model->compute, (size_t)count * size);
 }
 
 static query_ids divide(const vlp_scorer *scorer, int32_t *block, int64_t count) {
@@ -48,7 +48,7 @@ static vlp_status allocate(vlp_scorer *scorer) {
     const vlp_model *model = scorer->model;
     int64_t b = scorer->batch, entities = model->entities;
     scorer->block = vlp_alloc_zero(block_bytes(scorer, b), 1);
-    scorer->d_block = model->backend->allocate(model->compute, block_bytes(scorer, b));
+    scorer->d_block = model->backend->memory->allocate(model->compute, block_bytes(scorer, b));
     scorer->rows = device(scorer, b * model->form.entity_width, sizeof(float));
     scorer->q = device(scorer, b * model->form.query_width, sizeof(float));
     scorer->inverse_norms = device(scorer, entities, sizeof(float));
@@ -60,11 +60,11 @@ static vlp_status allocate(vlp_scorer *scorer) {
         !scorer->host_inverse_norms || !scorer->horizontal || !scorer->vertical)
         return vlp_fail_memory("scores");
     if (!model->vertical) return VLP_OK;
-    model->backend->inverse_norms(model->compute, scorer->inverse_norms,
-                                  model->tables[VLP_TABLE_ENTITIES].value, entities,
-                                  model->form.entity_width);
-    VLP_TRY(model->backend->download(model->compute, scorer->host_inverse_norms, scorer->inverse_norms,
-                                     (size_t)entities * sizeof(float)));
+    model->backend->rows->inverse_norms(model->compute, scorer->inverse_norms,
+                                        model->tables[VLP_TABLE_ENTITIES].value, entities,
+                                        model->form.entity_width);
+    VLP_TRY(model->backend->memory->download(model->compute, scorer->host_inverse_norms,
+                                             scorer->inverse_norms, (size_t)entities * sizeof(float)));
     return vlp_aggregator_work_new(&scorer->head, model, scorer->batch, false);
 }
 
@@ -110,7 +110,7 @@ void vlp_scorer_free(vlp_scorer *scorer) {
     vlp_free(scorer->block);
     vlp_free(scorer->host_inverse_norms);
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
-        if (there[i]) model->backend->release(model->compute, there[i]);
+        if (there[i]) model->backend->memory->release(model->compute, there[i]);
     vlp_aggregator_work_free(&scorer->head, model);
     vlp_references_free(scorer->found);
     vlp_reference_finder_free(scorer->finder);
@@ -169,11 +169,12 @@ vlp_status vlp_scorer_make(vlp_scorer *scorer, int64_t count) {
     const vlp_backend *backend = model->backend;
     const query_ids *there = &scorer->there;
     scorer->there = divide(scorer, scorer->d_block, count);
-    VLP_TRY(backend->upload(model->compute, scorer->d_block, scorer->block, block_bytes(scorer, count)));
-    backend->gather(model->compute, scorer->rows, model->tables[VLP_TABLE_ENTITIES].value, there->heads,
-                    count, model->form.entity_width);
-    backend->query(model->compute, &model->form, scorer->q, scorer->rows, there->relations,
-                   model->tables[VLP_TABLE_RELATIONS].value, count, false);
+    VLP_TRY(backend->memory->upload(model->compute, scorer->d_block, scorer->block,
+                                    block_bytes(scorer, count)));
+    backend->rows->gather(model->compute, scorer->rows, model->tables[VLP_TABLE_ENTITIES].value,
+                          there->heads, count, model->form.entity_width);
+    vlp_related_rows heads = vlp_model_related(model, scorer->rows, there->relations, count);
+    backend->transform->query(model->compute, scorer->q, &model->form, &heads, false);
     if (!model->vertical) return VLP_OK;
     vlp_reference_batch references = {there->reference_heads, there->reference_answers,
                                       there->reference_counts, scorer->references.count};
@@ -204,8 +205,16 @@ static const float *make_vertical(vlp_scorer *scorer, int64_t count, int32_t fir
     if (!model->vertical) return NULL;
     int32_t e = model->form.entity_width;
     const float *rows = model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * e;
-    model->backend->product(model->compute, false, true, count, columns, e, 1, scorer->head.output, e,
-                            rows, e, 0, scorer->vertical, columns);
+    model->backend->blas->product(model->compute, scorer->vertical,
+                                  &(vlp_product){.transpose_b = true,
+                                                 .m = count,
+                                                 .n = columns,
+                                                 .k = e,
+                                                 .alpha = 1,
+                                                 .lda = e,
+                                                 .ldb = e,
+                                                 .ldc = columns},
+                                  scorer->head.output, rows);
     return scorer->vertical;
 }
 
@@ -215,9 +224,9 @@ vlp_status vlp_scorer_columns(const float **horizontal, const float **vertical, 
     const vlp_model *model = scorer->model;
     const float *rows =
         model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * model->form.entity_width;
-    VLP_TRY(model->backend->all_scores(model->compute, &model->form, scorer->horizontal, scorer->q,
-                                       scorer->there.relations, model->tables[VLP_TABLE_RELATIONS].value,
-                                       rows, columns, count));
+    vlp_related_rows queries = vlp_model_related(model, scorer->q, scorer->there.relations, count);
+    VLP_TRY(model->backend->scores->all(model->compute, scorer->horizontal, &model->form, &queries, rows,
+                                        columns));
     *horizontal = scorer->horizontal;
     *vertical = make_vertical(scorer, count, first, columns);
     return VLP_OK;
@@ -226,18 +235,15 @@ vlp_status vlp_scorer_columns(const float **horizontal, const float **vertical, 
 void vlp_scorer_ranked(vlp_ranked *out, vlp_scorer *scorer, int64_t count) {
     const vlp_model *model = scorer->model;
     assert(scorer->columns == model->entities);
-    *out = (vlp_ranked){.count = count,
+    *out = (vlp_ranked){.queries = vlp_model_related(model, scorer->q, scorer->there.relations, count),
                         .entities = model->entities,
                         .form = &model->form,
-                        .q = scorer->q,
-                        .relations = scorer->there.relations,
-                        .relation_table = model->tables[VLP_TABLE_RELATIONS].value,
                         .entity_table = model->tables[VLP_TABLE_ENTITIES].value,
                         .horizontal = scorer->horizontal,
                         .vertical = make_vertical(scorer, count, 0, model->entities)};
     if (out->vertical)
-        model->backend->scale_columns(model->compute, scorer->vertical, scorer->inverse_norms, count,
-                                      model->entities);
+        model->backend->rows->scale_columns(model->compute, scorer->vertical, scorer->inverse_norms,
+                                            count, model->entities);
 }
 
 vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_scorer *scorer,
@@ -246,8 +252,8 @@ vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_
     VLP_TRY(vlp_scorer_prepare(scorer, queries, count, NULL));
     VLP_TRY(vlp_scorer_columns(horizontal, vertical, scorer, count, 0, model->entities));
     if (*vertical)
-        model->backend->scale_columns(model->compute, scorer->vertical, scorer->inverse_norms, count,
-                                      model->entities);
+        model->backend->rows->scale_columns(model->compute, scorer->vertical, scorer->inverse_norms,
+                                            count, model->entities);
     return VLP_OK;
 }
 
@@ -255,8 +261,8 @@ vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_
 static vlp_status reserve_pairs(vlp_scorer *scorer, int64_t pairs) {
     if (pairs <= scorer->pair_capacity) return VLP_OK;
     const vlp_model *model = scorer->model;
-    if (scorer->d_pairs) model->backend->release(model->compute, scorer->d_pairs);
-    if (scorer->pair_scores) model->backend->release(model->compute, scorer->pair_scores);
+    if (scorer->d_pairs) model->backend->memory->release(model->compute, scorer->d_pairs);
+    if (scorer->pair_scores) model->backend->memory->release(model->compute, scorer->pair_scores);
     scorer->pair_capacity = 0;
     scorer->d_pairs = device(scorer, pairs, sizeof(int32_t));
     scorer->pair_scores = device(scorer, pairs, sizeof(float));
@@ -269,12 +275,10 @@ static vlp_status reserve_pairs(vlp_scorer *scorer, int64_t pairs) {
 static vlp_status score_pairs(float *out, const vlp_scorer *scorer, const vlp_form *form,
                               const float *queries, const vlp_pairs *pairs) {
     const vlp_model *model = scorer->model;
-    VLP_TRY(
-        model->backend->pair_scores(model->compute, form, scorer->pair_scores, queries,
-                                    scorer->there.relations, model->tables[VLP_TABLE_RELATIONS].value,
-                                    model->tables[VLP_TABLE_ENTITIES].value, model->entities, pairs));
-    return model->backend->download(model->compute, out, scorer->pair_scores,
-                                    (size_t)pairs->batch * (size_t)pairs->width * sizeof *out);
+    vlp_related_rows related = vlp_model_related(model, queries, scorer->there.relations, pairs->batch);
+    VLP_TRY(model->backend->pairs->scores(model->compute, scorer->pair_scores, form, &related, pairs));
+    return model->backend->memory->download(model->compute, out, scorer->pair_scores,
+                                            (size_t)pairs->batch * (size_t)pairs->width * sizeof *out);
 }
 
 vlp_status vlp_scorer_pairs(float *horizontal, float *vertical, vlp_scorer *scorer,
@@ -283,9 +287,13 @@ vlp_status vlp_scorer_pairs(float *horizontal, float *vertical, vlp_scorer *scor
     int64_t cells = count * width;
     if (cells == 0) return VLP_OK;
     VLP_TRY(reserve_pairs(scorer, cells));
-    VLP_TRY(model->backend->upload(model->compute, scorer->d_pairs, entities,
-                                   (size_t)cells * sizeof *entities));
-    vlp_pairs pairs = {.batch = (int32_t)count, .width = width, .entities = scorer->d_pairs};
+    VLP_TRY(model->backend->memory->upload(model->compute, scorer->d_pairs, entities,
+                                           (size_t)cells * sizeof *entities));
+    vlp_pairs pairs = {.batch = (int32_t)count,
+                       .width = width,
+                       .entities = scorer->d_pairs,
+                       .table = model->tables[VLP_TABLE_ENTITIES].value,
+                       .table_rows = model->entities};
     if (horizontal) VLP_TRY(score_pairs(horizontal, scorer, &model->form, scorer->q, &pairs));
     if (!vertical || !model->vertical) return VLP_OK;
     /* The cosine is a dot product with the entity's row, which is then divided by its length. */

@@ -245,8 +245,8 @@ static vlp_status load_entities(vlp_model *model, const vlp_dataset *dataset, co
     if (without > 0)
         vlp_log(observer, "%lld entities that are not in train have no row in %s: zeros stand for them",
                 (long long)without, folder);
-    status = model->backend->upload(model->compute, table->value, values,
-                                    (size_t)table->rows * (size_t)table->width * sizeof *values);
+    status = model->backend->memory->upload(model->compute, table->value, values,
+                                            (size_t)table->rows * (size_t)table->width * sizeof *values);
 out:
     vlp_array_free(&array);
     vlp_free(rows);
@@ -311,8 +311,8 @@ static vlp_status load_relations(vlp_model *model, const vlp_dataset *dataset, c
         else
             vlp_model_inverse(backward, forward, form);
     }
-    status = model->backend->upload(model->compute, table->value, values,
-                                    (size_t)table->rows * (size_t)table->width * sizeof *values);
+    status = model->backend->memory->upload(model->compute, table->value, values,
+                                            (size_t)table->rows * (size_t)table->width * sizeof *values);
 out:
     vlp_array_free(&array);
     vlp_array_free(&shifts);

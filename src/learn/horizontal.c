@@ -12,23 +12,25 @@ static vlp_status negative_step(vlp_trainer *trainer) {
               *relations = &model->tables[VLP_TABLE_RELATIONS];
     vlp_sample_options sampling = {trainer->shells ? &trainer->view : NULL, (float)settings->alpha0,
                                    model->entities, settings->negatives, settings->seed};
-    VLP_TRY(backend->sample(model->compute, chosen->pairs, chosen->heads, trainer->batch,
-                            chosen->known_begin, chosen->known_end, trainer->known_list, &sampling));
+    vlp_sampled_queries sampled = {trainer->batch, chosen->heads, chosen->known_begin, chosen->known_end,
+                                   trainer->known_list};
+    VLP_TRY(backend->sample->negatives(model->compute, chosen->pairs, &sampled, &sampling));
     vlp_pairs pairs = vlp_trainer_pairs(trainer);
-    VLP_TRY(backend->pair_scores(model->compute, &model->form, trainer->scores, trainer->q,
-                                 chosen->relations, relations->value, entities->value, model->entities,
-                                 &pairs));
+    vlp_related_rows queries = vlp_model_related(model, trainer->q, chosen->relations, trainer->batch);
+    VLP_TRY(backend->pairs->scores(model->compute, trainer->scores, &model->form, &queries, &pairs));
     vlp_weight_form weights = {(vlp_weighing)settings->weights, (float)settings->alpha1,
                                (float)settings->alpha2, (float)settings->tau,
                                settings->red_form == VLP_RED_PUBLISHED};
-    backend->negative_loss(model->compute, &weights, trainer->scores, trainer->row_loss, chosen->weights,
-                           trainer->batch, trainer->width);
+    backend->loss->negative(model->compute, trainer->scores, trainer->row_loss, &weights,
+                            chosen->weights, trainer->batch, trainer->width);
     vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, trainer->batch, 1);
-    /* Fused, the entities' gradients are made along with their update. */
-    return backend->pair_backward(
-        model->compute, &model->form, trainer->q_grad, trainer->fused ? NULL : entities->grad,
-        entities->touched, relations->grad, trainer->scores, trainer->q, chosen->relations,
-        relations->value, model->relations, entities->value, model->entities, &pairs);
+    /* Fused, the entities' gradients are computed by their update. */
+    vlp_pair_gradients out = {.queries = trainer->q_grad,
+                              .entities = vlp_table_gradient_of(entities),
+                              .relations = relations->grad};
+    if (trainer->fused) out.entities.rows = NULL;
+    return backend->pairs->backward(model->compute, &out, &model->form, trainer->scores, &queries,
+                                    &pairs);
 }
 
 /* 1-to-All cross-entropy of the dot models, a block of queries. Products run over the padding too (see
@@ -40,15 +42,39 @@ static void all_block(vlp_trainer *trainer, int64_t start, int64_t rows, bool fi
     int32_t width = model->form.query_width;
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
     const float *q = trainer->q + start * width;
-    backend->product(model->compute, false, true, rows, stride, width, 1, q, width, entities->value,
-                     width, 0, trainer->logits, stride);
-    backend->softmax_loss(model->compute, trainer->logits, NULL, trainer->row_loss,
-                          trainer->chosen.answers + start, trainer->chosen.weights + start, NULL, NULL,
-                          1, rows, model->entities, stride);
-    backend->product(model->compute, false, false, rows, width, stride, 1, trainer->logits, stride,
-                     entities->value, width, 0, trainer->q_grad + start * width, width);
-    backend->product(model->compute, true, false, stride, width, rows, 1, trainer->logits, stride, q,
-                     width, first ? 0 : 1, entities->grad, width);
+    backend->blas->product(model->compute, trainer->logits,
+                           &(vlp_product){.transpose_b = true,
+                                          .m = rows,
+                                          .n = stride,
+                                          .k = width,
+                                          .alpha = 1,
+                                          .lda = width,
+                                          .ldb = width,
+                                          .ldc = stride},
+                           q, entities->value);
+    backend->loss->softmax(model->compute, trainer->logits, NULL, trainer->row_loss,
+                           &(vlp_softmax){.count = rows,
+                                          .columns = model->entities,
+                                          .stride = stride,
+                                          .answers = trainer->chosen.answers + start,
+                                          .weights = trainer->chosen.weights + start,
+                                          .temperature = 1});
+    backend->blas->product(
+        model->compute, trainer->q_grad + start * width,
+        &(vlp_product){
+            .m = rows, .n = width, .k = stride, .alpha = 1, .lda = stride, .ldb = width, .ldc = width},
+        trainer->logits, entities->value);
+    backend->blas->product(model->compute, entities->grad,
+                           &(vlp_product){.transpose_a = true,
+                                          .m = stride,
+                                          .n = width,
+                                          .k = rows,
+                                          .alpha = 1,
+                                          .beta = first ? 0 : 1,
+                                          .lda = stride,
+                                          .ldb = width,
+                                          .ldc = width},
+                           trainer->logits, q);
 }
 
 /* The same over bf16 copies. */
@@ -58,17 +84,41 @@ static void all_block_bf16(vlp_trainer *trainer, int64_t start, int64_t rows, bo
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     int32_t width = model->form.query_width, padded = vlp_bf16_layout_stride(&entities->layout);
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
-    backend->convert_rows(model->compute, trainer->bf16_q, &entities->layout, trainer->q + start * width,
-                          width, rows);
-    backend->product_bf16(model->compute, false, true, rows, stride, padded, 1, trainer->bf16_q, padded,
-                          entities->bf16, padded, 0, trainer->logits, stride);
-    backend->softmax_loss(model->compute, trainer->logits, trainer->bf16_logits, trainer->row_loss,
-                          trainer->chosen.answers + start, trainer->chosen.weights + start, NULL, NULL,
-                          1, rows, model->entities, stride);
-    backend->product_bf16(model->compute, false, false, rows, width, stride, 1, trainer->bf16_logits,
-                          stride, entities->bf16, padded, 0, trainer->q_grad + start * width, width);
-    backend->product_bf16(model->compute, true, false, stride, width, rows, 1, trainer->bf16_logits,
-                          stride, trainer->bf16_q, padded, first ? 0 : 1, entities->grad, width);
+    backend->bf16->convert_rows(model->compute, trainer->bf16_q, &entities->layout,
+                                trainer->q + start * width, width, rows);
+    backend->bf16->product(model->compute, trainer->logits,
+                           &(vlp_product){.transpose_b = true,
+                                          .m = rows,
+                                          .n = stride,
+                                          .k = padded,
+                                          .alpha = 1,
+                                          .lda = padded,
+                                          .ldb = padded,
+                                          .ldc = stride},
+                           trainer->bf16_q, entities->bf16);
+    backend->loss->softmax(model->compute, trainer->logits, trainer->bf16_logits, trainer->row_loss,
+                           &(vlp_softmax){.count = rows,
+                                          .columns = model->entities,
+                                          .stride = stride,
+                                          .answers = trainer->chosen.answers + start,
+                                          .weights = trainer->chosen.weights + start,
+                                          .temperature = 1});
+    backend->bf16->product(
+        model->compute, trainer->q_grad + start * width,
+        &(vlp_product){
+            .m = rows, .n = width, .k = stride, .alpha = 1, .lda = stride, .ldb = padded, .ldc = width},
+        trainer->bf16_logits, entities->bf16);
+    backend->bf16->product(model->compute, entities->grad,
+                           &(vlp_product){.transpose_a = true,
+                                          .m = stride,
+                                          .n = width,
+                                          .k = rows,
+                                          .alpha = 1,
+                                          .beta = first ? 0 : 1,
+                                          .lda = stride,
+                                          .ldb = padded,
+                                          .ldc = width},
+                           trainer->bf16_logits, trainer->bf16_q);
 }
 
 static vlp_status all_step(vlp_trainer *trainer) {
@@ -83,8 +133,8 @@ static vlp_status all_step(vlp_trainer *trainer) {
             all_block(trainer, start, rows, first);
         vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, rows, 1);
     }
-    model->backend->fill_bytes(model->compute, model->tables[VLP_TABLE_ENTITIES].touched, 1,
-                               (size_t)model->entities);
+    model->backend->memory->fill_bytes(model->compute, model->tables[VLP_TABLE_ENTITIES].touched, 1,
+                                       (size_t)model->entities);
     return VLP_OK;
 }
 
@@ -93,17 +143,17 @@ static vlp_status n3_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_batch *chosen = &trainer->chosen;
-    bool moduli = vlp_model_row_of(model->options.kind)->complex_valued;
-    float weight = (float)(trainer->settings->n3 / trainer->batch);
+    vlp_n3_options options = {.weight = (float)(trainer->settings->n3 / trainer->batch),
+                              .moduli = vlp_model_row_of(model->options.kind)->complex_valued};
     double *loss = &trainer->report->losses[VLP_GROUP_EMBEDDINGS];
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
               *relations = &model->tables[VLP_TABLE_RELATIONS];
-    VLP_TRY(backend->n3_loss(model->compute, loss, entities->grad, entities->touched, entities->value,
-                             trainer->ends, 2 * (int64_t)trainer->batch, model->entities,
-                             entities->width, weight, moduli));
-    return backend->n3_loss(model->compute, loss, relations->grad, NULL, relations->value,
-                            chosen->relations, trainer->batch, model->relations, relations->width,
-                            weight, moduli);
+    vlp_table_gradient entity_grad = vlp_table_gradient_of(entities),
+                       relation_grad = vlp_table_gradient_of(relations);
+    VLP_TRY(backend->rows->n3_loss(model->compute, loss, &entity_grad, entities->value, trainer->ends,
+                                   2 * (int64_t)trainer->batch, &options));
+    return backend->rows->n3_loss(model->compute, loss, &relation_grad, relations->value,
+                                  chosen->relations, trainer->batch, &options);
 }
 
 /* Predicting the relation of (h, ?, t) among all, inverse ones included: adds to the gradients of the
@@ -115,25 +165,52 @@ static void relation_step(vlp_trainer *trainer) {
               *relations = &model->tables[VLP_TABLE_RELATIONS];
     int32_t e = model->form.entity_width, width = model->form.relation_width, all = model->relations;
     int64_t stride = vlp_trainer_stride(trainer, all);
-    backend->gather(model->compute, trainer->answer_rows, entities->value, trainer->chosen.answers,
-                    trainer->batch, e);
-    backend->relation_query(model->compute, &model->form, trainer->v, trainer->head_rows,
-                            trainer->answer_rows, trainer->batch);
-    backend->product(model->compute, false, true, trainer->batch, stride, width, 1, trainer->v, width,
-                     relations->value, width, 0, trainer->relation_logits, stride);
-    backend->softmax_loss(model->compute, trainer->relation_logits, NULL, trainer->row_loss,
-                          trainer->chosen.relations, trainer->chosen.weights, NULL, NULL, 1,
-                          trainer->batch, all, stride);
+    backend->rows->gather(model->compute, trainer->answer_rows, entities->value, trainer->chosen.answers,
+                          trainer->batch, e);
+    vlp_head_answer_rows ends = {trainer->batch, trainer->head_rows, trainer->answer_rows};
+    backend->transform->relation_query(model->compute, trainer->v, &model->form, &ends);
+    backend->blas->product(model->compute, trainer->relation_logits,
+                           &(vlp_product){.transpose_b = true,
+                                          .m = trainer->batch,
+                                          .n = stride,
+                                          .k = width,
+                                          .alpha = 1,
+                                          .lda = width,
+                                          .ldb = width,
+                                          .ldc = stride},
+                           trainer->v, relations->value);
+    backend->loss->softmax(model->compute, trainer->relation_logits, NULL, trainer->row_loss,
+                           &(vlp_softmax){.count = trainer->batch,
+                                          .columns = all,
+                                          .stride = stride,
+                                          .answers = trainer->chosen.relations,
+                                          .weights = trainer->chosen.weights,
+                                          .temperature = 1});
     float weight = (float)trainer->settings->relation_prediction;
     vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, trainer->batch, (double)weight);
-    backend->product(model->compute, false, false, trainer->batch, width, stride, weight,
-                     trainer->relation_logits, stride, relations->value, width, 0, trainer->v_grad,
-                     width);
-    backend->product(model->compute, true, false, stride, width, trainer->batch, weight,
-                     trainer->relation_logits, stride, trainer->v, width, 1, relations->grad, width);
-    backend->relation_query_backward(model->compute, &model->form, trainer->heads_grad,
-                                     trainer->answers_grad, trainer->v_grad, trainer->head_rows,
-                                     trainer->answer_rows, trainer->batch);
+    backend->blas->product(model->compute, trainer->v_grad,
+                           &(vlp_product){.m = trainer->batch,
+                                          .n = width,
+                                          .k = stride,
+                                          .alpha = weight,
+                                          .lda = stride,
+                                          .ldb = width,
+                                          .ldc = width},
+                           trainer->relation_logits, relations->value);
+    backend->blas->product(model->compute, relations->grad,
+                           &(vlp_product){.transpose_a = true,
+                                          .m = stride,
+                                          .n = width,
+                                          .k = trainer->batch,
+                                          .alpha = weight,
+                                          .beta = 1,
+                                          .lda = stride,
+                                          .ldb = width,
+                                          .ldc = width},
+                           trainer->relation_logits, trainer->v);
+    backend->transform->relation_query_backward(model->compute, trainer->heads_grad,
+                                                trainer->answers_grad, &model->form, trainer->v_grad,
+                                                &ends);
 }
 
 vlp_status vlp_horizontal_step(vlp_trainer *trainer) {
@@ -146,18 +223,20 @@ vlp_status vlp_horizontal_step(vlp_trainer *trainer) {
     else
         VLP_TRY(all_step(trainer));
     if (trainer->settings->vertical && trainer->settings->vertical_gradient)
-        backend->add(model->compute, trainer->q_grad, trainer->vertical_q_grad,
-                     (int64_t)trainer->batch * model->form.query_width);
+        backend->rows->add(model->compute, trainer->q_grad, trainer->vertical_q_grad,
+                           (int64_t)trainer->batch * model->form.query_width);
     bool relation = trainer->settings->relation_prediction > 0;
     int64_t ends = relation ? 2 * (int64_t)trainer->batch : trainer->batch;
-    backend->zero(model->compute, trainer->heads_grad,
-                  (size_t)ends * (size_t)model->form.entity_width * sizeof(float));
-    VLP_TRY(backend->query_backward(model->compute, &model->form, trainer->heads_grad, relations->grad,
-                                    trainer->q_grad, trainer->head_rows, trainer->chosen.relations,
-                                    relations->value, model->relations, trainer->batch, false));
+    backend->memory->zero(model->compute, trainer->heads_grad,
+                          (size_t)ends * (size_t)model->form.entity_width * sizeof(float));
+    vlp_related_rows heads =
+        vlp_model_related(model, trainer->head_rows, trainer->chosen.relations, trainer->batch);
+    VLP_TRY(backend->transform->query_backward(model->compute, trainer->heads_grad, relations->grad,
+                                               &model->form, trainer->q_grad, &heads, false));
     if (relation) relation_step(trainer);
-    VLP_TRY(backend->scatter_add(model->compute, entities->grad, entities->touched, trainer->heads_grad,
-                                 NULL, trainer->ends, ends, model->entities, model->form.entity_width));
+    vlp_table_gradient entity_grad = vlp_table_gradient_of(entities);
+    VLP_TRY(backend->rows->scatter_add(model->compute, &entity_grad, trainer->heads_grad, NULL,
+                                       trainer->ends, ends));
     if (trainer->settings->n3 > 0) VLP_TRY(n3_step(trainer));
     return VLP_OK;
 }

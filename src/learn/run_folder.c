@@ -154,7 +154,7 @@ static vlp_status copy_table(host_copies *copies, const vlp_model *model, const 
     if (!host) return vlp_fail_memory("saving");
     int32_t at = copies->count++;
     copies->memory[at] = host;
-    VLP_TRY(model->backend->download(model->compute, host, values, bytes));
+    VLP_TRY(model->backend->memory->download(model->compute, host, values, bytes));
     snprintf(copies->names[at], sizeof copies->names[at], "%s%s", table->name, suffix);
     copies->tensors[at] =
         (vlp_tensor){copies->names[at], VLP_F32, 2, {table->rows, table->width, 0, 0}, host};
@@ -280,8 +280,8 @@ static vlp_status read_values(float *to, const vlp_model *model, const vlp_table
     const vlp_tensor *tensor;
     int64_t shape[2] = {table->rows, table->width};
     VLP_TRY(vlp_safetensors_need(&tensor, file, name, VLP_F32, 2, shape));
-    return model->backend->upload(model->compute, to, tensor->data,
-                                  (size_t)table->rows * (size_t)table->width * sizeof(float));
+    return model->backend->memory->upload(model->compute, to, tensor->data,
+                                          (size_t)table->rows * (size_t)table->width * sizeof(float));
 }
 
 static vlp_status read_tables(const vlp_model *model, const vlp_safetensors *file, bool moments) {

@@ -258,7 +258,7 @@ static vlp_status begin(training *work, bool resuming, const char *base) {
                             "arrays by --base");
         if (base) VLP_TRY(vlp_base_load(work->model, work->dataset, base, work->observer));
     }
-    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->uses_bf16)
+    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->bf16)
         say(work, "precision = bf16 is for a GPU: this trains in fp32");
     if (!resuming)
         VLP_TRY(vlp_run_folder_create(work->folder, &work->settings, work->dataset, &work->facts));

@@ -82,7 +82,7 @@ static vlp_status make_resident(vlp_trainer *trainer, void *out, const void *hos
     if (!host) return VLP_OK;
     assert(trainer->resident_count < MAX_RESIDENTS);
     size_t bytes = (size_t)count * size;
-    const void *memory = model->backend->resident(model->compute, host, bytes);
+    const void *memory = model->backend->memory->resident(model->compute, host, bytes);
     if (!memory)
         return vlp_fail_device_memory(model->backend, model->compute, "the training graph",
                                       (int64_t)bytes, "lower distance_memory or references");
@@ -220,8 +220,8 @@ static vlp_status upload_even(vlp_trainer *trainer) {
     if (!even) return vlp_fail_memory("a batch");
     for (int32_t i = 0; i < trainer->batch; i++)
         even[i] = (float)(trainer->settings->vertical_weight / trainer->batch);
-    vlp_status status = model->backend->upload(model->compute, trainer->even, even,
-                                               (size_t)trainer->batch * sizeof *even);
+    vlp_status status = model->backend->memory->upload(model->compute, trainer->even, even,
+                                                       (size_t)trainer->batch * sizeof *even);
     vlp_free(even);
     return status;
 }
@@ -236,7 +236,8 @@ static vlp_status allocate(vlp_trainer *trainer) {
     for (int32_t i = 0; i < count; i++) bytes += arrays[i].count * (int64_t)arrays[i].size;
     for (int32_t i = 0; i < count; i++) {
         if (arrays[i].count == 0) continue;
-        void *memory = backend->allocate(model->compute, (size_t)arrays[i].count * arrays[i].size);
+        void *memory =
+            backend->memory->allocate(model->compute, (size_t)arrays[i].count * arrays[i].size);
         if (!memory)
             return vlp_fail_device_memory(backend, model->compute, "a batch", bytes,
                                           "lower batch, negatives or candidates");
@@ -248,7 +249,7 @@ static vlp_status allocate(vlp_trainer *trainer) {
     trainer->chosen.count = trainer->batch;
     trainer->chosen.width = trainer->width;
     for (int i = 0; i < 2; i++) {
-        trainer->plans[i] = backend->plan_new(model->compute);
+        trainer->plans[i] = backend->steps->plan_new(model->compute);
         if (!trainer->plans[i]) return vlp_fail_memory("a step");
     }
     if (trainer->settings->vertical)
@@ -269,7 +270,7 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
     trainer->queries = 2 * dataset->splits[VLP_TRAIN].count;
     trainer->batch = settings->batch < trainer->queries ? settings->batch : (int32_t)trainer->queries;
     trainer->width = settings->negatives + 1;
-    trainer->uses_bf16 = settings->precision == VLP_PRECISION_BF16 && model->backend->uses_bf16;
+    trainer->uses_bf16 = settings->precision == VLP_PRECISION_BF16 && model->backend->bf16;
     /* Sampled candidates are gathered, and what they feel of L1 is projected: both in fp32. */
     bool felt = settings->vertical && settings->vertical_gradient;
     trainer->aggregator_uses_bf16 =
@@ -295,15 +296,15 @@ void vlp_trainer_free(vlp_trainer *trainer) {
     const vlp_backend *backend = model->backend;
     array arrays[MAX_ARRAYS];
     for (int i = 0; i < 2; i++)
-        if (trainer->plans[i]) backend->plan_free(model->compute, trainer->plans[i]);
+        if (trainer->plans[i]) backend->steps->plan_free(model->compute, trainer->plans[i]);
     int32_t count = all_arrays(trainer, arrays);
     for (int32_t i = 0; i < count; i++) {
         void *memory;
         memcpy(&memory, arrays[i].place, sizeof memory);
-        if (memory) backend->release(model->compute, memory);
+        if (memory) backend->memory->release(model->compute, memory);
     }
     for (int32_t i = 0; i < trainer->resident_count; i++)
-        backend->dismiss(model->compute, trainer->residents[i]);
+        backend->memory->dismiss(model->compute, trainer->residents[i]);
     vlp_aggregator_work_free(&trainer->head, model);
     vlp_free(trainer->known_begin);
     vlp_free(trainer->known_counts);
@@ -318,13 +319,18 @@ void vlp_trainer_free(vlp_trainer *trainer) {
 void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t rows, double weight) {
     const vlp_model *model = trainer->model;
     const float *losses = group == VLP_GROUP_AGGREGATOR ? trainer->aggregator_loss : trainer->row_loss;
-    model->backend->sum(model->compute, &trainer->report->losses[group], losses, rows, weight);
+    model->backend->rows->sum(model->compute, &trainer->report->losses[group], losses, rows, weight);
 }
 
 vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer) {
     const vlp_table *entities = &trainer->model->tables[VLP_TABLE_ENTITIES];
-    return (vlp_pairs){trainer->batch, trainer->width, trainer->chosen.pairs,
-                       trainer->uses_bf16 ? entities->bf16 : NULL, entities->layout};
+    return (vlp_pairs){.batch = trainer->batch,
+                       .width = trainer->width,
+                       .entities = trainer->chosen.pairs,
+                       .table = entities->value,
+                       .table_rows = trainer->model->entities,
+                       .bf16 = trainer->uses_bf16 ? entities->bf16 : NULL,
+                       .layout = entities->layout};
 }
 
 static vlp_step_group group_of(int id) {
@@ -336,6 +342,7 @@ static uint32_t tables_of(const vlp_model *model, vlp_step_group group) {
     uint32_t tables = 0;
     for (int id = 0; id < VLP_TABLES; id++)
         if (model->tables[id].rows > 0 && group_of(id) == group) tables |= 1u << id;
+    assert(tables >> VLP_MAX_TABLES == 0);
     return tables;
 }
 
@@ -346,10 +353,10 @@ static void check_step(vlp_trainer *trainer, vlp_step_group group, uint32_t tabl
     for (int id = 0; id < VLP_TABLES && check.clip > 0; id++) {
         const vlp_table *table = &model->tables[id];
         if (!(tables >> id & 1)) continue;
-        model->backend->square_sum(model->compute, &trainer->report->squares[id], table->grad,
-                                   table->touched, table->rows, table->width);
+        vlp_table_gradient grad = vlp_table_gradient_of(table);
+        model->backend->rows->square_sum(model->compute, &trainer->report->squares[id], &grad);
     }
-    model->backend->check_step(model->compute, trainer->report, &check);
+    model->backend->steps->check(model->compute, trainer->report, &check);
 }
 
 /* Whether the norms of all entities are used, and so are to follow their updates. */
@@ -391,13 +398,15 @@ static vlp_status update_tables(vlp_trainer *trainer, uint32_t tables) {
         updated[count] = updated_table(trainer, id);
         if (id == VLP_TABLE_ENTITIES && trainer->fused) {
             vlp_pairs pairs = vlp_trainer_pairs(trainer);
-            VLP_TRY(model->backend->pair_update(model->compute, &model->form, &update, &updated[count],
-                                                trainer->scores, trainer->q, &pairs));
+            VLP_TRY(model->backend->bf16->pair_update(model->compute, &updated[count], &update,
+                                                      &model->form, trainer->scores, trainer->q,
+                                                      &pairs));
         } else {
             count++;
         }
     }
-    model->backend->update(model->compute, &update, updated, count);
+    assert(count <= VLP_MAX_TABLES);
+    model->backend->optimizer->update(model->compute, &update, updated, count);
     return VLP_OK;
 }
 
@@ -408,11 +417,11 @@ static vlp_status refresh(vlp_trainer *trainer) {
     if (trainer->fresh) return VLP_OK;
     if (trainer->uses_bf16) vlp_model_convert_bf16(model);
     if (needs_norms(trainer) && trainer->fused)
-        VLP_TRY(model->backend->pair_norms(model->compute, trainer->inverse_norms, entities->value,
-                                           model->entities, &entities->layout));
+        VLP_TRY(model->backend->bf16->pair_norms(model->compute, trainer->inverse_norms, entities->value,
+                                                 model->entities, &entities->layout));
     else if (needs_norms(trainer))
-        model->backend->inverse_norms(model->compute, trainer->inverse_norms, entities->value,
-                                      entities->rows, entities->width);
+        model->backend->rows->inverse_norms(model->compute, trainer->inverse_norms, entities->value,
+                                            entities->rows, entities->width);
     trainer->fresh = true;
     return VLP_OK;
 }
@@ -424,16 +433,16 @@ static void clear_gradients(vlp_trainer *trainer) {
     const vlp_backend *backend = model->backend;
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
               *relations = &model->tables[VLP_TABLE_RELATIONS];
-    backend->zero(model->compute, relations->grad,
-                  (size_t)relations->rows * (size_t)relations->width * sizeof(float));
+    backend->memory->zero(model->compute, relations->grad,
+                          (size_t)relations->rows * (size_t)relations->width * sizeof(float));
     /* Where L1 is felt by all entities, or along with a 1-to-All loss, whole tables are added. */
     const vlp_settings *settings = trainer->settings;
     if (!settings->vertical || !settings->vertical_gradient ||
         (settings->candidates > 0 && settings->loss == VLP_LOSS_NEGATIVES))
         return;
-    backend->zero(model->compute, entities->grad,
-                  (size_t)entities->rows * (size_t)entities->width * sizeof(float));
-    backend->fill_bytes(model->compute, entities->touched, 1, (size_t)entities->rows);
+    backend->memory->zero(model->compute, entities->grad,
+                          (size_t)entities->rows * (size_t)entities->width * sizeof(float));
+    backend->memory->fill_bytes(model->compute, entities->touched, 1, (size_t)entities->rows);
 }
 
 /* Moves the tables of a group whose gradients are made. */
@@ -452,22 +461,23 @@ static vlp_status make_step(vlp_trainer *trainer, bool aggregator_only) {
     const vlp_batch *chosen = &trainer->chosen;
     bool vertical = trainer->settings->vertical;
     bool beside = vertical && !trainer->settings->vertical_gradient && !aggregator_only;
-    backend->zero(model->compute, trainer->report->losses, sizeof trainer->report->losses);
+    backend->memory->zero(model->compute, trainer->report->losses, sizeof trainer->report->losses);
     clear_gradients(trainer);
-    backend->choose_batch(model->compute, &trainer->tables, chosen);
-    backend->gather(model->compute, trainer->head_rows, model->tables[VLP_TABLE_ENTITIES].value,
-                    chosen->heads, trainer->batch, model->form.entity_width);
-    backend->query(model->compute, &model->form, trainer->q, trainer->head_rows, chosen->relations,
-                   model->tables[VLP_TABLE_RELATIONS].value, trainer->batch, false);
-    if (beside) backend->fork_begin(model->compute);
+    backend->steps->choose_batch(model->compute, &trainer->tables, chosen);
+    backend->rows->gather(model->compute, trainer->head_rows, model->tables[VLP_TABLE_ENTITIES].value,
+                          chosen->heads, trainer->batch, model->form.entity_width);
+    vlp_related_rows heads =
+        vlp_model_related(model, trainer->head_rows, chosen->relations, trainer->batch);
+    backend->transform->query(model->compute, trainer->q, &model->form, &heads, false);
+    if (beside) backend->steps->fork_begin(model->compute);
     if (vertical) {
         VLP_TRY(vlp_vertical_step(trainer));
         VLP_TRY(move_group(trainer, VLP_GROUP_AGGREGATOR));
     }
-    if (beside) backend->fork_end(model->compute);
+    if (beside) backend->steps->fork_end(model->compute);
     if (aggregator_only) return VLP_OK;
     VLP_TRY(vlp_horizontal_step(trainer));
-    if (beside) backend->fork_join(model->compute);
+    if (beside) backend->steps->fork_join(model->compute);
     return move_group(trainer, VLP_GROUP_EMBEDDINGS);
 }
 
@@ -486,9 +496,9 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
     };
     VLP_TRY(refresh(trainer));
     vlp_plan *plan = trainer->plans[aggregator_only];
-    if (!backend->step_begin(model->compute, plan, &values)) {
+    if (!backend->steps->begin(model->compute, plan, &values)) {
         vlp_status status = make_step(trainer, aggregator_only);
-        vlp_status ended = backend->step_end(model->compute, plan);
+        vlp_status ended = backend->steps->end(model->compute, plan);
         VLP_TRY(status);
         VLP_TRY(ended);
     }
@@ -498,7 +508,7 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
 vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer) {
     const vlp_model *model = trainer->model;
     vlp_step_report report;
-    VLP_TRY(model->backend->download(model->compute, &report, trainer->report, sizeof report));
+    VLP_TRY(model->backend->memory->download(model->compute, &report, trainer->report, sizeof report));
     *loss = (vlp_step_loss){report.losses[VLP_GROUP_EMBEDDINGS], report.losses[VLP_GROUP_AGGREGATOR]};
     if (report.fault == VLP_FAULT_NONE) return VLP_OK;
     if (report.fault >= VLP_FAULT_TABLE)

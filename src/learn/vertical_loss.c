@@ -22,16 +22,20 @@ static vlp_status open_candidates(candidate_set *set, vlp_trainer *trainer) {
     *set = (candidate_set){entities, trainer->inverse_norms, NULL, trainer->chosen.answers,
                            model->entities};
     if (settings->candidates > 0) {
-        VLP_TRY(backend->choose_columns(model->compute, &set->count, &trainer->columns,
-                                        trainer->chosen.answers, trainer->batch, settings->candidates,
-                                        model->entities, settings->seed));
-        backend->gather(model->compute, trainer->candidate_rows, entities, trainer->columns.ids,
-                        set->count, e);
+        vlp_column_options options = {.answers = trainer->chosen.answers,
+                                      .count = trainer->batch,
+                                      .candidates = settings->candidates,
+                                      .entities = model->entities,
+                                      .seed = settings->seed};
+        VLP_TRY(
+            backend->steps->choose_columns(model->compute, &set->count, &trainer->columns, &options));
+        backend->rows->gather(model->compute, trainer->candidate_rows, entities, trainer->columns.ids,
+                              set->count, e);
         set->rows = trainer->candidate_rows;
         set->offsets = trainer->columns.offsets;
         set->answers = trainer->columns.answers;
         /* Those of all entities follow their updates. */
-        backend->inverse_norms(model->compute, trainer->inverse_norms, set->rows, set->count, e);
+        backend->rows->inverse_norms(model->compute, trainer->inverse_norms, set->rows, set->count, e);
     }
     return VLP_OK;
 }
@@ -43,16 +47,18 @@ static vlp_status pass_to_candidates(vlp_trainer *trainer, const candidate_set *
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     int32_t e = model->form.entity_width;
     if (trainer->settings->candidates == 0) {
-        backend->project_add(model->compute, entities->grad, trainer->candidate_grad, set->rows,
-                             set->inverse_norms, set->count, e);
-        backend->fill_bytes(model->compute, entities->touched, 1, (size_t)model->entities);
+        backend->rows->project_add(model->compute, entities->grad, trainer->candidate_grad, set->rows,
+                                   set->inverse_norms, set->count, e);
+        backend->memory->fill_bytes(model->compute, entities->touched, 1, (size_t)model->entities);
         return VLP_OK;
     }
-    backend->zero(model->compute, trainer->projected, (size_t)set->count * (size_t)e * sizeof(float));
-    backend->project_add(model->compute, trainer->projected, trainer->candidate_grad, set->rows,
-                         set->inverse_norms, set->count, e);
-    return backend->scatter_add(model->compute, entities->grad, entities->touched, trainer->projected,
-                                NULL, trainer->columns.ids, set->count, model->entities, e);
+    backend->memory->zero(model->compute, trainer->projected,
+                          (size_t)set->count * (size_t)e * sizeof(float));
+    backend->rows->project_add(model->compute, trainer->projected, trainer->candidate_grad, set->rows,
+                               set->inverse_norms, set->count, e);
+    vlp_table_gradient entity_grad = vlp_table_gradient_of(entities);
+    return backend->rows->scatter_add(model->compute, &entity_grad, trainer->projected, NULL,
+                                      trainer->columns.ids, set->count);
 }
 
 /* Logits of a block of queries, their loss, and the gradient of the head's output. */
@@ -62,16 +68,41 @@ static void logits_block(vlp_trainer *trainer, const candidate_set *set, int64_t
     int32_t e = model->form.entity_width;
     int64_t stride = vlp_trainer_stride(trainer, set->count);
     const float *output = trainer->head.output + start * e;
-    backend->product(model->compute, false, true, rows, stride, e, 1, output, e, set->rows, e, 0,
-                     trainer->aggregator_logits, stride);
-    backend->softmax_loss(model->compute, trainer->aggregator_logits, NULL, trainer->aggregator_loss,
-                          set->answers + start, trainer->even + start, set->inverse_norms, set->offsets,
-                          (float)trainer->settings->temperature, rows, set->count, stride);
-    backend->product(model->compute, false, false, rows, e, stride, 1, trainer->aggregator_logits,
-                     stride, set->rows, e, 0, trainer->output_grad + start * e, e);
+    backend->blas->product(model->compute, trainer->aggregator_logits,
+                           &(vlp_product){.transpose_b = true,
+                                          .m = rows,
+                                          .n = stride,
+                                          .k = e,
+                                          .alpha = 1,
+                                          .lda = e,
+                                          .ldb = e,
+                                          .ldc = stride},
+                           output, set->rows);
+    backend->loss->softmax(model->compute, trainer->aggregator_logits, NULL, trainer->aggregator_loss,
+                           &(vlp_softmax){.count = rows,
+                                          .columns = set->count,
+                                          .stride = stride,
+                                          .answers = set->answers + start,
+                                          .weights = trainer->even + start,
+                                          .column_scale = set->inverse_norms,
+                                          .column_offset = set->offsets,
+                                          .temperature = (float)trainer->settings->temperature});
+    backend->blas->product(
+        model->compute, trainer->output_grad + start * e,
+        &(vlp_product){.m = rows, .n = e, .k = stride, .alpha = 1, .lda = stride, .ldb = e, .ldc = e},
+        trainer->aggregator_logits, set->rows);
     if (trainer->settings->vertical_gradient)
-        backend->product(model->compute, true, false, stride, e, rows, 1, trainer->aggregator_logits,
-                         stride, output, e, start > 0, trainer->candidate_grad, e);
+        backend->blas->product(model->compute, trainer->candidate_grad,
+                               &(vlp_product){.transpose_a = true,
+                                              .m = stride,
+                                              .n = e,
+                                              .k = rows,
+                                              .alpha = 1,
+                                              .beta = start > 0,
+                                              .lda = stride,
+                                              .ldb = e,
+                                              .ldc = e},
+                               trainer->aggregator_logits, output);
 }
 
 /* The same over bf16 copies; the gradient has zeros in between, as they have. */
@@ -82,16 +113,35 @@ static void logits_block_bf16(vlp_trainer *trainer, const candidate_set *set, in
     const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     int32_t padded = vlp_bf16_layout_stride(&entities->layout);
     int64_t stride = vlp_trainer_stride(trainer, set->count);
-    backend->product_bf16(model->compute, false, true, rows, stride, padded, 1,
-                          trainer->head.bf16_output + start * padded, padded, entities->bf16, padded, 0,
-                          trainer->aggregator_logits, stride);
-    backend->softmax_loss(model->compute, trainer->aggregator_logits, trainer->bf16_aggregator_logits,
-                          trainer->aggregator_loss, set->answers + start, trainer->even + start,
-                          set->inverse_norms, set->offsets, (float)trainer->settings->temperature, rows,
-                          set->count, stride);
-    backend->product_bf16(model->compute, false, false, rows, padded, stride, 1,
-                          trainer->bf16_aggregator_logits, stride, entities->bf16, padded, 0,
-                          trainer->padded_grad + start * padded, padded);
+    backend->bf16->product(model->compute, trainer->aggregator_logits,
+                           &(vlp_product){.transpose_b = true,
+                                          .m = rows,
+                                          .n = stride,
+                                          .k = padded,
+                                          .alpha = 1,
+                                          .lda = padded,
+                                          .ldb = padded,
+                                          .ldc = stride},
+                           trainer->head.bf16_output + start * padded, entities->bf16);
+    backend->loss->softmax(model->compute, trainer->aggregator_logits, trainer->bf16_aggregator_logits,
+                           trainer->aggregator_loss,
+                           &(vlp_softmax){.count = rows,
+                                          .columns = set->count,
+                                          .stride = stride,
+                                          .answers = set->answers + start,
+                                          .weights = trainer->even + start,
+                                          .column_scale = set->inverse_norms,
+                                          .column_offset = set->offsets,
+                                          .temperature = (float)trainer->settings->temperature});
+    backend->bf16->product(model->compute, trainer->padded_grad + start * padded,
+                           &(vlp_product){.m = rows,
+                                          .n = padded,
+                                          .k = stride,
+                                          .alpha = 1,
+                                          .lda = stride,
+                                          .ldb = padded,
+                                          .ldc = padded},
+                           trainer->bf16_aggregator_logits, entities->bf16);
 }
 
 vlp_status vlp_vertical_step(vlp_trainer *trainer) {

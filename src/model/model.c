@@ -15,6 +15,8 @@ static const char *const names[VLP_TABLES] = {"entities",
                                               "aggregator_edge_bias",
                                               "aggregator_output_bias"};
 
+static_assert((int)VLP_TABLES <= (int)VLP_MAX_TABLES, "steps and optimizers count on it");
+
 static void set_shapes(vlp_model *model) {
     int32_t e = model->form.entity_width, q = model->form.query_width;
     const struct {
@@ -46,7 +48,8 @@ static int64_t table_bytes(const vlp_model *model, bool training) {
 /* Says before anything is allocated what would fit, where the backend counts its memory. */
 static vlp_status check_memory(const vlp_model *model, bool training) {
     int64_t unused, total, needed = table_bytes(model, training);
-    if (!model->backend->memory(model->compute, &unused, &total) || needed <= unused) return VLP_OK;
+    if (!model->backend->memory->available(model->compute, &unused, &total) || needed <= unused)
+        return VLP_OK;
     vlp_model smaller = *model;
     while (smaller.options.dim > 1 && table_bytes(&smaller, training) > unused) {
         smaller.options.dim -= 1 + smaller.options.dim / 16;
@@ -68,11 +71,11 @@ static vlp_status allocate_table(const vlp_model *model, vlp_table *table, bool 
     size_t count = (size_t)padded_rows(model, table) * (size_t)table->width;
     float **parts[4] = {&table->value, &table->grad, &table->first, &table->second};
     for (int i = 0; i < (training ? 4 : 1); i++) {
-        *parts[i] = model->backend->allocate(model->compute, count * sizeof(float));
+        *parts[i] = model->backend->memory->allocate(model->compute, count * sizeof(float));
         if (!*parts[i]) return vlp_fail_memory(table->name);
     }
     if (training && table == &model->tables[VLP_TABLE_ENTITIES]) {
-        table->touched = model->backend->allocate(model->compute, (size_t)table->rows);
+        table->touched = model->backend->memory->allocate(model->compute, (size_t)table->rows);
         if (!table->touched) return vlp_fail_memory(table->name);
     }
     return VLP_OK;
@@ -110,7 +113,7 @@ void vlp_model_free(vlp_model *model) {
         void *parts[] = {table->value,  table->grad,    table->first,
                          table->second, table->touched, table->bf16};
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-            if (parts[i]) model->backend->release(model->compute, parts[i]);
+            if (parts[i]) model->backend->memory->release(model->compute, parts[i]);
     }
     vlp_free(model);
 }
@@ -123,6 +126,7 @@ static bool has_bf16(int id) {
 }
 
 vlp_status vlp_model_keep_bf16(vlp_model *model) {
+    assert(model->backend->bf16);
     for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
         if (!has_bf16(id) || table->rows == 0 || table->bf16) continue;
@@ -131,7 +135,7 @@ vlp_status vlp_model_keep_bf16(vlp_model *model) {
             parts ? vlp_bf16_layout_of(2, table->width / 2) : vlp_bf16_layout_of(1, table->width);
         size_t count =
             (size_t)padded_rows(model, table) * (size_t)vlp_bf16_layout_stride(&table->layout);
-        table->bf16 = model->backend->allocate(model->compute, count * sizeof *table->bf16);
+        table->bf16 = model->backend->memory->allocate(model->compute, count * sizeof *table->bf16);
         if (!table->bf16)
             return vlp_fail_device_memory(model->backend, model->compute, "bf16 copies",
                                           (int64_t)(count * sizeof *table->bf16),
@@ -144,8 +148,8 @@ void vlp_model_convert_bf16(vlp_model *model) {
     for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
         if (table->bf16)
-            model->backend->convert_rows(model->compute, table->bf16, &table->layout, table->value,
-                                         table->width, table->rows);
+            model->backend->bf16->convert_rows(model->compute, table->bf16, &table->layout, table->value,
+                                               table->width, table->rows);
     }
 }
 
@@ -192,8 +196,8 @@ vlp_status vlp_model_init(vlp_model *model, uint64_t seed, double init_scale) {
         float *host = vlp_alloc((size_t)count, sizeof *host);
         if (!host) return vlp_fail_memory("initial values");
         fill_values(host, count, seed, values);
-        vlp_status status =
-            model->backend->upload(model->compute, table->value, host, (size_t)count * sizeof *host);
+        vlp_status status = model->backend->memory->upload(model->compute, table->value, host,
+                                                           (size_t)count * sizeof *host);
         vlp_free(host);
         VLP_TRY(status);
     }

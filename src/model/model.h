@@ -64,6 +64,20 @@ static inline bool vlp_table_of_aggregator(int id) {
     return id >= VLP_TABLE_NODE;
 }
 
+static inline vlp_table_gradient vlp_table_gradient_of(const vlp_table *table) {
+    return (vlp_table_gradient){table->grad, table->touched, table->rows, table->width};
+}
+
+/* Rows of a batch with their relations of the model. */
+static inline vlp_related_rows vlp_model_related(const vlp_model *model, const float *rows,
+                                                 const int32_t *relations, int64_t count) {
+    return (vlp_related_rows){.count = count,
+                              .rows = rows,
+                              .relations = relations,
+                              .relation_table = model->tables[VLP_TABLE_RELATIONS].value,
+                              .relation_count = model->relations};
+}
+
 /* ---- The vertical head (the paper's reference answer aggregation) ---- */
 
 /* Working memory for batches up to a size; what forward leaves here, backward reads. */

@@ -6,12 +6,12 @@
 /* ---- Working memory ------------------------------------------------------------------------------ */
 
 static float *allocate(const vlp_model *model, int64_t count) {
-    return model->backend->allocate(model->compute, (size_t)count * sizeof(float));
+    return model->backend->memory->allocate(model->compute, (size_t)count * sizeof(float));
 }
 
 static vlp_bf16 *allocate_bf16(const vlp_model *model, int64_t rows, vlp_bf16_layout layout) {
     size_t count = (size_t)rows * (size_t)vlp_bf16_layout_stride(&layout);
-    return model->backend->allocate(model->compute, count * sizeof(vlp_bf16));
+    return model->backend->memory->allocate(model->compute, count * sizeof(vlp_bf16));
 }
 
 static bool allocate_bf16_parts(vlp_aggregator_work *work, const vlp_model *model, int64_t b) {
@@ -64,7 +64,7 @@ void vlp_aggregator_work_free(vlp_aggregator_work *work, const vlp_model *model)
         work->spare_rows, work->bf16_concat,     work->bf16_output,
         work->bf16_grad,  work->bf16_concat_grad};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i]) model->backend->release(model->compute, parts[i]);
+        if (parts[i]) model->backend->memory->release(model->compute, parts[i]);
     *work = (vlp_aggregator_work){0};
 }
 
@@ -87,21 +87,34 @@ static factor behind(factor all, int32_t columns) {
     return (factor){all.rows + columns, all.bf16 ? all.bf16 + columns : NULL, all.width};
 }
 
-/* As a backend's product; both factors have bf16 copies, or none has. */
-static void multiply(const vlp_model *model, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                     int64_t k, factor a, factor b, float beta, float *c, int64_t ldc) {
+/* As a backend's product, whose strides of a and b it sets; both factors have bf16 copies, or none
+ * has. */
+static void multiply(const vlp_model *model, float *c, vlp_product product, factor a, factor b) {
+    product.alpha = 1;
+    product.lda = a.width;
+    product.ldb = b.width;
     if (!a.bf16) {
-        model->backend->product(model->compute, transpose_a, transpose_b, m, n, k, 1, a.rows, a.width,
-                                b.rows, b.width, beta, c, ldc);
+        model->backend->blas->product(model->compute, c, &product, a.rows, b.rows);
         return;
     }
     vlp_bf16_layout layout_a = vlp_bf16_layout_of(1, a.width), layout_b = vlp_bf16_layout_of(1, b.width);
-    model->backend->product_bf16(model->compute, transpose_a, transpose_b, m, n, k, 1, a.bf16,
-                                 vlp_bf16_layout_stride(&layout_a), b.bf16,
-                                 vlp_bf16_layout_stride(&layout_b), beta, c, ldc);
+    product.lda = vlp_bf16_layout_stride(&layout_a);
+    product.ldb = vlp_bf16_layout_stride(&layout_b);
+    model->backend->bf16->product(model->compute, c, &product, a.bf16, b.bf16);
 }
 
 /* ---- Forward ------------------------------------------------------------------------------------- */
+
+static vlp_tanh_rows output_rows(const vlp_model *model, const vlp_aggregator_work *work,
+                                 int64_t batch) {
+    return (vlp_tanh_rows){.rows = batch,
+                           .width = model->form.entity_width,
+                           .output = work->output,
+                           .activated = work->activated,
+                           .norms = work->norms,
+                           .bf16 = work->bf16_output,
+                           .layout = model->tables[VLP_TABLE_ENTITIES].layout};
+}
 
 void vlp_aggregator_forward(const vlp_model *model, vlp_aggregator_work *work, const float *heads,
                             const int32_t *relations, const float *q,
@@ -111,20 +124,29 @@ void vlp_aggregator_forward(const vlp_model *model, vlp_aggregator_work *work, c
     const vlp_table *tables = model->tables;
     const vlp_aggregator_inputs *inputs = &work->inputs;
     int32_t e = model->form.entity_width, width = model->form.query_width, concat = e + width;
-    backend->mean_references(compute, &model->form, inputs, references, tables[VLP_TABLE_ENTITIES].value,
-                             heads, relations, tables[VLP_TABLE_RELATIONS].value, batch);
-    multiply(model, false, true, batch, e, width, (factor){inputs->k, inputs->bf16_k, width},
-             table_factor(model, work, VLP_TABLE_NODE), 0, work->concat, concat);
-    multiply(model, false, true, batch, e, width, (factor){inputs->s, inputs->bf16_s, width},
-             table_factor(model, work, VLP_TABLE_EDGE), 1, work->concat, concat);
-    backend->concat_query(compute, &model->form, work->concat, work->bf16_concat,
-                          tables[VLP_TABLE_NODE_BIAS].value, tables[VLP_TABLE_EDGE_BIAS].value,
-                          references->counts, q, batch);
-    multiply(model, false, true, batch, e, concat, (factor){work->concat, work->bf16_concat, concat},
-             table_factor(model, work, VLP_TABLE_OUTPUT), 0, work->output, e);
-    backend->tanh_normalize(compute, work->output, work->activated, work->norms, work->bf16_output,
-                            &tables[VLP_TABLE_ENTITIES].layout, tables[VLP_TABLE_OUTPUT_BIAS].value,
-                            batch, e);
+    vlp_related_rows head_rows = vlp_model_related(model, heads, relations, batch);
+    backend->aggregator->mean_references(compute, inputs, &model->form, references,
+                                         tables[VLP_TABLE_ENTITIES].value, &head_rows);
+    multiply(model, work->concat,
+             (vlp_product){.transpose_b = true, .m = batch, .n = e, .k = width, .ldc = concat},
+             (factor){inputs->k, inputs->bf16_k, width}, table_factor(model, work, VLP_TABLE_NODE));
+    multiply(
+        model, work->concat,
+        (vlp_product){.transpose_b = true, .m = batch, .n = e, .k = width, .beta = 1, .ldc = concat},
+        (factor){inputs->s, inputs->bf16_s, width}, table_factor(model, work, VLP_TABLE_EDGE));
+    backend->aggregator->concat_query(
+        compute, work->concat, work->bf16_concat, &model->form,
+        &(vlp_concat_operands){.rows = batch,
+                               .node_bias = tables[VLP_TABLE_NODE_BIAS].value,
+                               .edge_bias = tables[VLP_TABLE_EDGE_BIAS].value,
+                               .counts = references->counts,
+                               .q = q});
+    multiply(model, work->output,
+             (vlp_product){.transpose_b = true, .m = batch, .n = e, .k = concat, .ldc = e},
+             (factor){work->concat, work->bf16_concat, concat},
+             table_factor(model, work, VLP_TABLE_OUTPUT));
+    vlp_tanh_rows rows = output_rows(model, work, batch);
+    backend->aggregator->tanh_normalize(compute, &rows, tables[VLP_TABLE_OUTPUT_BIAS].value);
 }
 
 /* ---- Backward ------------------------------------------------------------------------------------ */
@@ -140,26 +162,25 @@ static vlp_status pass_on(const vlp_model *model, vlp_aggregator_work *work,
     const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
     const vlp_table *relations = &model->tables[VLP_TABLE_RELATIONS];
     int32_t e = model->form.entity_width, width = model->form.query_width;
-    multiply(model, false, false, batch, width, e,
+    multiply(model, work->spare, (vlp_product){.m = batch, .n = width, .k = e, .ldc = width},
              (factor){work->concat_grad, work->bf16_concat_grad, e},
-             table_factor(model, work, node ? VLP_TABLE_NODE : VLP_TABLE_EDGE), 0, work->spare, width);
-    backend->zero(compute, work->spare_rows, (size_t)batch * (size_t)e * sizeof(float));
+             table_factor(model, work, node ? VLP_TABLE_NODE : VLP_TABLE_EDGE));
+    backend->memory->zero(compute, work->spare_rows, (size_t)batch * (size_t)e * sizeof(float));
+    const vlp_table_gradient entity_grad = vlp_table_gradient_of(entities);
+    vlp_id_lists lists = {node ? references->answers : references->heads, references->counts, batch,
+                          references->capacity};
+    vlp_related_rows rows = vlp_model_related(
+        model, node ? work->inputs.answers : work->inputs.differences, sources->relations, batch);
     if (node) {
-        VLP_TRY(backend->answer_backward(compute, &model->form, work->spare_rows, relations->grad,
-                                         work->spare, work->inputs.answers, sources->relations,
-                                         relations->value, model->relations, batch));
-        return backend->scatter_mean(compute, entities->grad, entities->touched, work->spare_rows, 1,
-                                     references->answers, references->counts, batch,
-                                     references->capacity, model->entities, e);
+        VLP_TRY(backend->transform->answer_backward(compute, work->spare_rows, relations->grad,
+                                                    &model->form, work->spare, &rows));
+        return backend->rows->scatter_mean(compute, &entity_grad, work->spare_rows, 1, &lists);
     }
-    VLP_TRY(backend->query_backward(compute, &model->form, work->spare_rows, relations->grad,
-                                    work->spare, work->inputs.differences, sources->relations,
-                                    relations->value, model->relations, batch, true));
-    VLP_TRY(backend->scatter_add(compute, entities->grad, entities->touched, work->spare_rows, NULL,
-                                 sources->heads, batch, model->entities, e));
-    return backend->scatter_mean(compute, entities->grad, entities->touched, work->spare_rows, -1,
-                                 references->heads, references->counts, batch, references->capacity,
-                                 model->entities, e);
+    VLP_TRY(backend->transform->query_backward(compute, work->spare_rows, relations->grad, &model->form,
+                                               work->spare, &rows, true));
+    VLP_TRY(backend->rows->scatter_add(compute, &entity_grad, work->spare_rows, NULL, sources->heads,
+                                       batch));
+    return backend->rows->scatter_mean(compute, &entity_grad, work->spare_rows, -1, &lists);
 }
 
 vlp_status vlp_aggregator_backward(const vlp_model *model, vlp_aggregator_work *work,
@@ -174,23 +195,33 @@ vlp_status vlp_aggregator_backward(const vlp_model *model, vlp_aggregator_work *
     factor grad = {work->spare_rows, work->bf16_grad, e};
     factor concat_grad = {work->concat_grad, work->bf16_concat_grad, e};
     factor output = table_factor(model, work, VLP_TABLE_OUTPUT);
-    backend->tanh_normalize_backward(compute, work->spare_rows, output_grad, layout, work->output,
-                                     work->activated, work->norms, batch, e);
-    backend->bias_backward(compute, tables[VLP_TABLE_OUTPUT_BIAS].grad, NULL, work->spare_rows,
-                           work->bf16_grad, NULL, batch, e);
-    multiply(model, true, false, e, concat, batch, grad,
-             (factor){work->concat, work->bf16_concat, concat}, 0, tables[VLP_TABLE_OUTPUT].grad,
-             concat);
-    multiply(model, false, false, batch, e, e, grad, output, 0, work->concat_grad, e);
+    vlp_tanh_rows rows = output_rows(model, work, batch);
+    backend->aggregator->tanh_normalize_backward(compute, work->spare_rows, output_grad, layout, &rows);
+    backend->aggregator->bias_backward(
+        compute, tables[VLP_TABLE_OUTPUT_BIAS].grad, NULL,
+        &(vlp_layer_gradient){
+            .rows = batch, .width = e, .grad = work->spare_rows, .bf16 = work->bf16_grad});
+    multiply(model, tables[VLP_TABLE_OUTPUT].grad,
+             (vlp_product){.transpose_a = true, .m = e, .n = concat, .k = batch, .ldc = concat}, grad,
+             (factor){work->concat, work->bf16_concat, concat});
+    multiply(model, work->concat_grad, (vlp_product){.m = batch, .n = e, .k = e, .ldc = e}, grad,
+             output);
     if (sources)
-        multiply(model, false, false, batch, width, e, grad, behind(output, e), 0, sources->q_grad,
-                 width);
-    backend->bias_backward(compute, tables[VLP_TABLE_NODE_BIAS].grad, tables[VLP_TABLE_EDGE_BIAS].grad,
-                           work->concat_grad, work->bf16_concat_grad, references->counts, batch, e);
-    multiply(model, true, false, e, width, batch, concat_grad,
-             (factor){inputs->k, inputs->bf16_k, width}, 0, tables[VLP_TABLE_NODE].grad, width);
-    multiply(model, true, false, e, width, batch, concat_grad,
-             (factor){inputs->s, inputs->bf16_s, width}, 0, tables[VLP_TABLE_EDGE].grad, width);
+        multiply(model, sources->q_grad, (vlp_product){.m = batch, .n = width, .k = e, .ldc = width},
+                 grad, behind(output, e));
+    backend->aggregator->bias_backward(compute, tables[VLP_TABLE_NODE_BIAS].grad,
+                                       tables[VLP_TABLE_EDGE_BIAS].grad,
+                                       &(vlp_layer_gradient){.rows = batch,
+                                                             .width = e,
+                                                             .grad = work->concat_grad,
+                                                             .bf16 = work->bf16_concat_grad,
+                                                             .counts = references->counts});
+    multiply(model, tables[VLP_TABLE_NODE].grad,
+             (vlp_product){.transpose_a = true, .m = e, .n = width, .k = batch, .ldc = width},
+             concat_grad, (factor){inputs->k, inputs->bf16_k, width});
+    multiply(model, tables[VLP_TABLE_EDGE].grad,
+             (vlp_product){.transpose_a = true, .m = e, .n = width, .k = batch, .ldc = width},
+             concat_grad, (factor){inputs->s, inputs->bf16_s, width});
     if (!sources || references->capacity == 0) return VLP_OK;
     VLP_TRY(pass_on(model, work, references, batch, sources, true));
     return pass_on(model, work, references, batch, sources, false);

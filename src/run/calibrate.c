@@ -26,7 +26,7 @@ vlp_status vlp_run_fingerprint(const char **out, vlp_run *run) {
         if (bytes == 0) continue;
         float *values = vlp_alloc(bytes, 1);
         if (!values) return vlp_fail_memory("a checksum");
-        vlp_status status = run->backend->download(run->compute, values, table->value, bytes);
+        vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);
         if (status == VLP_OK) XXH3_128bits_update(&state, values, bytes);
         vlp_free(values);
         VLP_TRY(status);

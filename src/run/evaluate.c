@@ -161,9 +161,9 @@ static vlp_status check_control(const vlp_run *run, const vlp_run *control) {
     float *left = vlp_alloc(bytes, 1), *right = vlp_alloc(bytes, 1);
     vlp_status status = left && right ? VLP_OK : vlp_fail_memory("a control");
     if (status == VLP_OK) {
-        status = run->backend->download(run->compute, left, mine->value, bytes);
+        status = run->backend->memory->download(run->compute, left, mine->value, bytes);
         if (status == VLP_OK)
-            status = control->backend->download(control->compute, right, other->value, bytes);
+            status = control->backend->memory->download(control->compute, right, other->value, bytes);
         if (status == VLP_OK && memcmp(left, right, bytes) != 0)
             status = vlp_fail(VLP_ERROR_FORMAT,
                               "%s was trained over other embeddings than %s has now; remove it, and it "

@@ -50,7 +50,7 @@ vlp_status vlp_run_export(const vlp_run *run, const char *folder) {
         size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
         float *values = vlp_alloc(bytes, 1);
         if (!values) return vlp_fail_memory("an export");
-        vlp_status status = run->backend->download(run->compute, values, table->value, bytes);
+        vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);
         if (status == VLP_OK)
             status = id == VLP_TABLE_RELATIONS
                          ? write_relations(folder, run, values)

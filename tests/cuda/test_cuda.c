@@ -119,15 +119,18 @@ static void check_pairs(both *b, const pair_shape *shape) {
     for (int i = 0; i < 2; i++) {
         lab *bench = side(b, i);
         touched[i] = lab_put_bytes(bench, lab_ids(bench, entities, 0, 0), (size_t)entities);
-        vlp_pairs pairs = {.batch = batch, .width = shape->width, .entities = members.on[i]};
-        assert_int_equal(bench->backend->pair_scores(bench->compute, &form, scores.on[i], q.on[i],
-                                                     ids_on.on[i], r.on[i], e.on[i], entities, &pairs),
-                         VLP_OK);
-        assert_int_equal(bench->backend->pair_backward(bench->compute, &form, q_grad.on[i], e_grad.on[i],
-                                                       touched[i], r_grad.on[i], weights.on[i], q.on[i],
-                                                       ids_on.on[i], r.on[i], relations, e.on[i],
-                                                       entities, &pairs),
-                         VLP_OK);
+        vlp_pairs pairs = {.batch = batch,
+                           .width = shape->width,
+                           .entities = members.on[i],
+                           .table = e.on[i],
+                           .table_rows = entities};
+        vlp_related_rows queries = {batch, q.on[i], ids_on.on[i], r.on[i], relations};
+        vlp_pair_gradients out = {.queries = q_grad.on[i],
+                                  .entities = {e_grad.on[i], touched[i], entities, form.entity_width},
+                                  .relations = r_grad.on[i]};
+        must(bench->backend->pairs->scores(bench->compute, scores.on[i], &form, &queries, &pairs));
+        must(bench->backend->pairs->backward(bench->compute, &out, &form, weights.on[i], &queries,
+                                             &pairs));
     }
     expect_close(b, "pair scores", scores, total, 2e-6);
     expect_close(b, "pairs: queries", q_grad, q_size, 1e-5);
@@ -170,10 +173,14 @@ static void test_all_scores(void **state) {
         floats scores = random_floats(&b, (int64_t)count * entities, 9);
         ids relations = random_ids(&b, count, 0, 2);
         for (int s = 0; s < 2; s++)
-            assert_int_equal(side(&b, s)->backend->all_scores(side(&b, s)->compute, &form, scores.on[s],
-                                                              q.on[s], relations.on[s], r.on[s], e.on[s],
-                                                              entities, count),
-                             VLP_OK);
+            assert_int_equal(
+                side(&b, s)->backend->scores->all(side(&b, s)->compute, scores.on[s], &form,
+                                                  &(vlp_related_rows){.count = count,
+                                                                      .rows = q.on[s],
+                                                                      .relations = relations.on[s],
+                                                                      .relation_table = r.on[s]},
+                                                  e.on[s], entities),
+                VLP_OK);
         expect_close(&b, "all scores", scores, (int64_t)count * entities, 2e-6);
         both_clear(&b);
     }
@@ -192,9 +199,14 @@ static void test_softmax(void **state) {
         floats weights = random_floats(&b, rows, 1), scale = random_floats(&b, columns, 1);
         ids answers = random_ids(&b, rows, 0, (int32_t)columns - 1);
         for (int s = 0; s < 2; s++)
-            side(&b, s)->backend->softmax_loss(side(&b, s)->compute, logits.on[s], NULL, loss.on[s],
-                                               answers.on[s], weights.on[s], scale.on[s], NULL, 10, rows,
-                                               columns, stride);
+            side(&b, s)->backend->loss->softmax(side(&b, s)->compute, logits.on[s], NULL, loss.on[s],
+                                                &(vlp_softmax){.count = rows,
+                                                               .columns = columns,
+                                                               .stride = stride,
+                                                               .answers = answers.on[s],
+                                                               .weights = weights.on[s],
+                                                               .column_scale = scale.on[s],
+                                                               .temperature = 10});
         expect_close(&b, "softmax", loss, rows, 1e-5);
         expect_close(&b, "softmax: logits", logits, rows * stride, 1e-5);
         both_clear(&b);
@@ -208,26 +220,37 @@ static void test_products(void **state) {
     if (!gpu) skip();
     both b;
     both_open(&b, SEED + 3);
-    vlp_plan *plan = gpu->plan_new(b.gpu.compute);
+    vlp_plan *plan = gpu->steps->plan_new(b.gpu.compute);
     vlp_step_values values = {0};
     int64_t m = 96, n = 1501, k = 1000, ldc = 1504;
     for (int kind = 0; kind < 8; kind++) {
         bool left = kind & 1, right = kind & 2, inside = kind & 4;
         floats a = random_floats(&b, m * k, 1), c = random_floats(&b, m * ldc, 1);
         floats other = random_floats(&b, n * k, 1);
-        if (inside) assert_false(gpu->step_begin(b.gpu.compute, plan, &values));
+        if (inside) assert_false(gpu->steps->begin(b.gpu.compute, plan, &values));
         for (int s = 0; s < 2; s++)
-            side(&b, s)->backend->product(side(&b, s)->compute, left, right, m, n, k, 0.5f, a.on[s],
-                                          left ? m : k, other.on[s], right ? k : n, 0.25f, c.on[s], ldc);
+            side(&b, s)->backend->blas->product(side(&b, s)->compute, c.on[s],
+                                                &(vlp_product){.transpose_a = left,
+                                                               .transpose_b = right,
+                                                               .m = m,
+                                                               .n = n,
+                                                               .k = k,
+                                                               .alpha = 0.5f,
+                                                               .beta = 0.25f,
+                                                               .lda = left ? m : k,
+                                                               .ldb = right ? k : n,
+                                                               .ldc = ldc},
+                                                a.on[s], other.on[s]);
         if (inside) {
-            assert_int_equal(gpu->step_end(b.gpu.compute, plan), VLP_OK);
-            gpu->plan_free(b.gpu.compute, plan); /* every step of a plan is the same: another one */
-            plan = gpu->plan_new(b.gpu.compute);
+            assert_int_equal(gpu->steps->end(b.gpu.compute, plan), VLP_OK);
+            gpu->steps->plan_free(b.gpu.compute,
+                                  plan); /* every step of a plan is the same: another one */
+            plan = gpu->steps->plan_new(b.gpu.compute);
         }
         expect_close(&b, inside ? "product in TF32" : "product", c, m * ldc, inside ? 1e-3 : 2e-6);
         both_clear(&b);
     }
-    gpu->plan_free(b.gpu.compute, plan);
+    gpu->steps->plan_free(b.gpu.compute, plan);
     both_close(&b);
 }
 
@@ -245,10 +268,12 @@ static void test_scatter(void **state) {
         floats table = random_floats(&b, size, 1), add = random_floats(&b, (int64_t)count * width, 1);
         ids to = random_ids(&b, count, -1, rows - 1);
         for (int s = 0; s < 2; s++)
-            assert_int_equal(side(&b, s)->backend->scatter_add(side(&b, s)->compute, table.on[s], NULL,
-                                                               add.on[s], NULL, to.on[s], count, rows,
-                                                               width),
-                             VLP_OK);
+            assert_int_equal(
+                side(&b, s)->backend->rows->scatter_add(
+                    side(&b, s)->compute,
+                    &(vlp_table_gradient){.rows = table.on[s], .count = rows, .width = width}, add.on[s],
+                    NULL, to.on[s], count),
+                VLP_OK);
         expect_close(&b, "scatter", table, size, 1e-6);
         both_clear(&b);
     }
@@ -272,11 +297,11 @@ static void check_ranks(both *b, const vlp_model_options *model, int32_t count, 
     for (int32_t i = 0; i < count * KNOWN; i++) known[i] += i % KNOWN * (entities / KNOWN);
     lab *bench = &b->gpu;
     vlp_ranked ranked = {
-        .count = count,
+        .queries = {.count = count,
+                    .rows = lab_put(bench, lab_random(bench, (int64_t)count * form.query_width, 1),
+                                    (int64_t)count * form.query_width)},
         .entities = entities,
         .form = &form,
-        .q = lab_put(bench, lab_random(bench, (int64_t)count * form.query_width, 1),
-                     (int64_t)count * form.query_width),
         .entity_table = lab_put(bench, lab_random(bench, (int64_t)entities * form.entity_width, 1),
                                 (int64_t)entities * form.entity_width),
         .horizontal = lab_put(bench, lab_zeros(bench, cells), cells),
@@ -292,7 +317,7 @@ static void check_ranks(both *b, const vlp_model_options *model, int32_t count, 
         ranked.keep = i == 1;
         counts[i] = lab_ids(bench, 2 * results + 1, 7, 7);
         int32_t *on = lab_put_ids(bench, counts[i], 2 * results + 1);
-        must(gpu->rank(bench->compute, on, on + results, on + 2 * results, &ranked));
+        must(gpu->rank->counts(bench->compute, on, on + results, on + 2 * results, &ranked));
         lab_get_bytes(bench, counts[i], on, (size_t)(2 * results + 1) * sizeof *on);
         assert_int_equal(counts[i][2 * results], 0);
     }
@@ -333,19 +358,22 @@ static void check_best(both *b, int32_t rows, int32_t entities, int32_t wanted, 
     vlp_best best[2];
     for (int s = 0; s < 2; s++) {
         lab *bench = side(b, s);
-        must(bench->backend->selection_new(bench->compute, &selections[s], rows, wanted, entities));
-        must(bench->backend->selection_start(bench->compute, selections[s], excluded, rows));
-        must(bench->backend->selection_offer(bench->compute, selections[s], horizontal.on[s],
-                                             vertical.on[s], scale.on[s], (vlp_mixture){1, 0.5f}, 0,
-                                             entities));
-        must(bench->backend->selection_finish(bench->compute, &best[s], selections[s]));
+        must(bench->backend->select->open(bench->compute, &selections[s], rows, wanted, entities));
+        must(bench->backend->select->start(bench->compute, selections[s], excluded, rows));
+        must(bench->backend->select->offer(bench->compute, selections[s],
+                                           &(vlp_score_tile){.columns = entities,
+                                                             .horizontal = horizontal.on[s],
+                                                             .vertical = vertical.on[s],
+                                                             .scale = scale.on[s]},
+                                           (vlp_mixture){1, 0.5f}));
+        must(bench->backend->select->finish(bench->compute, &best[s], selections[s]));
     }
     for (int32_t i = 0; i < rows; i++) {
         assert_int_equal(best[0].counts[i], best[1].counts[i]);
         assert_memory_equal(best[0].items + i * best[0].stride, best[1].items + i * best[1].stride,
                             (size_t)best[0].counts[i] * sizeof(vlp_top));
     }
-    for (int s = 0; s < 2; s++) side(b, s)->backend->selection_free(side(b, s)->compute, selections[s]);
+    for (int s = 0; s < 2; s++) side(b, s)->backend->select->close(side(b, s)->compute, selections[s]);
     free(excluded);
 }
 
@@ -440,9 +468,14 @@ static void check_sampler(lab *bench, const shells *s, int32_t batch, int32_t co
     int64_t *offsets_on = lab_put_bytes(bench, offsets, ((size_t)batch + 1) * sizeof *offsets);
     vlp_step_values values = {.step = 5};
     for (int round = 0; round < 2; round++) {
-        assert_false(gpu->step_begin(bench->compute, NULL, &values));
-        assert_int_equal(gpu->sample(bench->compute, rows_on, heads_on, batch, offsets_on,
-                                     offsets_on + 1, known_on, &options),
+        assert_false(gpu->steps->begin(bench->compute, NULL, &values));
+        assert_int_equal(gpu->sample->negatives(bench->compute, rows_on,
+                                                &(vlp_sampled_queries){.count = batch,
+                                                                       .heads = heads_on,
+                                                                       .known_begin = offsets_on,
+                                                                       .known_end = offsets_on + 1,
+                                                                       .known = known_on},
+                                                &options),
                          VLP_OK);
         lab_get_bytes(bench, round ? again : rows, rows_on, cells * sizeof *rows);
     }
@@ -506,8 +539,11 @@ static void test_sampler(void **state) {
 
 static void scatter_one(lab *bench, float *table, const float *rows, const int32_t *into, int64_t count,
                         int32_t entities) {
-    assert_int_equal(gpu->scatter_add(bench->compute, table, NULL, rows, NULL, into, count, entities, 8),
-                     VLP_OK);
+    assert_int_equal(
+        gpu->rows->scatter_add(bench->compute,
+                               &(vlp_table_gradient){.rows = table, .count = entities, .width = 8}, rows,
+                               NULL, into, count),
+        VLP_OK);
 }
 
 /* A plan is told, recorded, and launched from then on; where the working memory it was recorded over
@@ -524,20 +560,20 @@ static void test_plans(void **state) {
     const float *rows = lab_put(&bench, values, LARGE * WIDTH);
     const int32_t *into_on = lab_put_ids(&bench, into, LARGE);
     float *other = lab_put(&bench, sums, ENTITIES * WIDTH);
-    vlp_plan *plan = gpu->plan_new(bench.compute);
+    vlp_plan *plan = gpu->steps->plan_new(bench.compute);
     for (int step = 0; step < STEPS; step++) {
         vlp_step_values now = {.step = step};
         if (step == STEPS / 2) scatter_one(&bench, other, rows, into_on, LARGE, ENTITIES);
-        bool launched = gpu->step_begin(bench.compute, plan, &now);
+        bool launched = gpu->steps->begin(bench.compute, plan, &now);
         assert_int_equal(launched, step % (STEPS / 2) >= 2);
         if (launched) continue;
         scatter_one(&bench, table, rows, into_on, COUNT, ENTITIES);
-        must(gpu->step_end(bench.compute, plan));
+        must(gpu->steps->end(bench.compute, plan));
     }
     for (int i = 0; i < COUNT * WIDTH; i++)
         sums[into[i / WIDTH] * WIDTH + i % WIDTH] += STEPS * values[i];
     lab_expect_near("a plan's sums", sums, lab_get(&bench, table, ENTITIES * WIDTH), ENTITIES * WIDTH);
-    gpu->plan_free(bench.compute, plan);
+    gpu->steps->plan_free(bench.compute, plan);
     lab_close(&bench);
 }
 
@@ -554,13 +590,13 @@ static void test_memory_ends(void **state) {
                      VLP_ERROR_MEMORY);
     assert_non_null(strstr(vlp_error_message(), "would fit"));
     assert_non_null(strstr(vlp_error_message(), "--device cpu"));
-    assert_null(gpu->allocate(compute, (size_t)1 << 50));
+    assert_null(gpu->memory->allocate(compute, (size_t)1 << 50));
     /* And the backend goes on. */
-    float *little = gpu->allocate(compute, 64), back = 1;
+    float *little = gpu->memory->allocate(compute, 64), back = 1;
     assert_non_null(little);
-    must(gpu->download(compute, &back, little, sizeof back));
+    must(gpu->memory->download(compute, &back, little, sizeof back));
     assert_true(back == 0);
-    gpu->release(compute, little);
+    gpu->memory->release(compute, little);
     gpu->close(compute);
 }
 

@@ -37,7 +37,8 @@ static float *entities_of(const vlp_model *model, int64_t *count) {
     *count = table->rows * table->width;
     float *out = malloc((size_t)*count * sizeof *out);
     assert_non_null(out);
-    must(model->backend->download(model->compute, out, table->value, (size_t)*count * sizeof *out));
+    must(model->backend->memory->download(model->compute, out, table->value,
+                                          (size_t)*count * sizeof *out));
     return out;
 }
 

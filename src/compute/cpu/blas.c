@@ -61,13 +61,15 @@ void cpu_blas_close(vlp_compute *compute) {
     if (compute->blas) dlclose(compute->blas);
 }
 
-void cpu_product(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                 int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
-                 float beta, float *c, int64_t ldc) {
-    if (m == 0 || n == 0) return;
-    /* The number is the process's, not ours alone: said each time, and cheap to say. */
+void cpu_product(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
+                 const float *b) {
+    if (product->m == 0 || product->n == 0) return;
+    /* The number of threads is the process's: another caller may have changed it. */
     if (compute->set_blas_threads) compute->set_blas_threads(compute->threads);
-    compute->sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
-                   transpose_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, alpha, a,
-                   (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
+    compute->sgemm(CblasRowMajor, product->transpose_a ? CblasTrans : CblasNoTrans,
+                   product->transpose_b ? CblasTrans : CblasNoTrans, (blasint)product->m,
+                   (blasint)product->n, (blasint)product->k, product->alpha, a, (blasint)product->lda, b,
+                   (blasint)product->ldb, product->beta, c, (blasint)product->ldc);
 }
+
+const vlp_blas_operations cpu_blas_operations = {.product = cpu_product};

@@ -1,4 +1,4 @@
-/* The CPU backend's inside. */
+/* Internals of the CPU backend. */
 #ifndef VLP_COMPUTE_CPU_CPU_H
 #define VLP_COMPUTE_CPU_CPU_H
 
@@ -52,11 +52,13 @@ float *cpu_scratch(vlp_compute *compute, int64_t count);
 vlp_status cpu_blas_open(vlp_compute *compute);
 void cpu_blas_close(vlp_compute *compute);
 
-/* Makes zeros of a row of a gradient that holds nothing yet, and marks it. */
-static inline void cpu_touch(float *row, uint8_t *touched, int64_t index, int32_t width) {
-    if (!touched || touched[index]) return;
-    memset(row, 0, (size_t)width * sizeof *row);
-    touched[index] = 1;
+/* A row of a gradient, to be added to: zeros and marked, where it was not touched before. */
+static inline float *cpu_touch(const vlp_table_gradient *grad, int64_t index) {
+    float *row = grad->rows + index * grad->width;
+    if (!grad->touched || grad->touched[index]) return row;
+    memset(row, 0, (size_t)grad->width * sizeof *row);
+    grad->touched[index] = 1;
+    return row;
 }
 
 /* Loops over one row that several operations are made of: to += weight row, <left, right>, and the sum
@@ -66,74 +68,42 @@ void cpu_add_row(float *to, const float *row, float weight, int32_t width);
 float cpu_dot_row(const float *left, const float *right, int32_t width);
 double cpu_square_chunk(const float *values, int64_t count);
 
-/* The operations, one file a group. */
-void cpu_product(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const float *, int64_t,
-                 const float *, int64_t, float, float *, int64_t);
-void cpu_gather(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t);
-vlp_status cpu_scatter_add(vlp_compute *, float *, uint8_t *, const float *, const float *,
-                           const int32_t *, int64_t, int32_t, int32_t);
-void cpu_inverse_norms(vlp_compute *, float *, const float *, int64_t, int32_t);
-void cpu_query(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,
-               int64_t, bool);
-vlp_status cpu_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
-                              const float *, const int32_t *, const float *, int32_t, int64_t, bool);
-void cpu_answer(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,
-                int64_t);
-vlp_status cpu_answer_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
-                               const float *, const int32_t *, const float *, int32_t, int64_t);
-vlp_status cpu_pair_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
-                           const float *, const float *, int32_t, const vlp_pairs *);
-vlp_status cpu_pair_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,
-                             const float *, const float *, const int32_t *, const float *, int32_t,
-                             const float *, int32_t, const vlp_pairs *);
-void cpu_negative_loss(vlp_compute *, const vlp_weight_form *, float *, float *, const float *, int32_t,
-                       int32_t);
-vlp_status cpu_sample(vlp_compute *, int32_t *, const int32_t *, int32_t, const int64_t *,
-                      const int64_t *, const int32_t *, const vlp_sample_options *);
-vlp_status cpu_all_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
-                          const float *, const float *, int32_t, int64_t);
-void cpu_softmax_loss(vlp_compute *, float *, vlp_bf16 *, float *, const int32_t *, const float *,
-                      const float *, const float *, float, int64_t, int64_t, int64_t);
-vlp_status cpu_scatter_mean(vlp_compute *, float *, uint8_t *, const float *, float, const int32_t *,
-                            const int32_t *, int64_t, int32_t, int32_t, int32_t);
-void cpu_add(vlp_compute *, float *, const float *, int64_t);
-void cpu_project_add(vlp_compute *, float *, const float *, const float *, const float *, int64_t,
-                     int32_t);
-void cpu_relation_query(vlp_compute *, const vlp_form *, float *, const float *, const float *, int64_t);
-void cpu_relation_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
-                                 const float *, const float *, int64_t);
-void cpu_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
-vlp_status cpu_n3_loss(vlp_compute *, double *, float *, uint8_t *, const float *, const int32_t *,
-                       int64_t, int32_t, int32_t, float, bool);
-void cpu_update(vlp_compute *, const vlp_update *, const vlp_updated *, int32_t);
-void cpu_mean_references(vlp_compute *, const vlp_form *, const vlp_aggregator_inputs *,
-                         const vlp_reference_batch *, const float *, const float *, const int32_t *,
-                         const float *, int64_t);
-void cpu_concat_query(vlp_compute *, const vlp_form *, float *, vlp_bf16 *, const float *, const float *,
-                      const int32_t *, const float *, int64_t);
-void cpu_tanh_normalize(vlp_compute *, float *, float *, float *, vlp_bf16 *, const vlp_bf16_layout *,
-                        const float *, int64_t, int32_t);
-void cpu_tanh_normalize_backward(vlp_compute *, float *, const float *, const vlp_bf16_layout *,
-                                 const float *, const float *, const float *, int64_t, int32_t);
-void cpu_bias_backward(vlp_compute *, float *, float *, float *, vlp_bf16 *, const int32_t *, int64_t,
-                       int32_t);
-vlp_plan *cpu_plan_new(vlp_compute *);
-void cpu_plan_free(vlp_compute *, vlp_plan *);
-bool cpu_step_begin(vlp_compute *, vlp_plan *, const vlp_step_values *);
-vlp_status cpu_step_end(vlp_compute *, vlp_plan *);
-void cpu_choose_batch(vlp_compute *, const vlp_query_tables *, const vlp_batch *);
-vlp_status cpu_choose_columns(vlp_compute *, int32_t *, const vlp_columns *, const int32_t *, int32_t,
-                              int32_t, int32_t, uint64_t);
-void cpu_sum(vlp_compute *, double *, const float *, int64_t, double);
-void cpu_side(vlp_compute *);
-void cpu_square_sum(vlp_compute *, double *, const float *, const uint8_t *, int64_t, int32_t);
-void cpu_check_step(vlp_compute *, vlp_step_report *, const vlp_step_check *);
-vlp_status cpu_rank(vlp_compute *, int32_t *, int32_t *, int32_t *, const vlp_ranked *);
-vlp_status cpu_selection_new(vlp_compute *, vlp_selection **, int32_t, int32_t, int32_t);
-void cpu_selection_free(vlp_compute *, vlp_selection *);
-vlp_status cpu_selection_start(vlp_compute *, vlp_selection *, const vlp_excluded *, int32_t);
-vlp_status cpu_selection_offer(vlp_compute *, vlp_selection *, const float *, const float *,
-                               const float *, vlp_mixture, int32_t, int32_t);
-vlp_status cpu_selection_finish(vlp_compute *, vlp_best *, vlp_selection *);
+/* scores[i] = g(one, others[i]), at most CPU_MODULUS_ROWS of them. Whether the one is the query or the
+ * answer makes no difference, not even in the last digit. */
+void cpu_similarities(const vlp_compute *compute, float *scores, const vlp_form *form, const float *one,
+                      const float *const *others, int32_t count);
+
+/* The operations, one table per file. */
+extern const vlp_step_operations cpu_step_operations;
+extern const vlp_blas_operations cpu_blas_operations;
+extern const vlp_row_operations cpu_row_operations;
+extern const vlp_transform_operations cpu_transform_operations;
+extern const vlp_pair_operations cpu_pair_operations;
+extern const vlp_sample_operations cpu_sample_operations;
+extern const vlp_loss_operations cpu_loss_operations;
+extern const vlp_score_operations cpu_score_operations;
+extern const vlp_aggregator_operations cpu_aggregator_operations;
+extern const vlp_optimizer_operations cpu_optimizer_operations;
+extern const vlp_rank_operations cpu_rank_operations;
+extern const vlp_select_operations cpu_select_operations;
+
+/* Operations that other files call, as in compute/backend.h. */
+void cpu_product(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
+                 const float *b);
+void cpu_gather(vlp_compute *compute, float *out, const float *table, const int32_t *ids, int64_t count,
+                int32_t width);
+vlp_status cpu_scatter_add(vlp_compute *compute, const vlp_table_gradient *table, const float *rows,
+                           const float *weights, const int32_t *ids, int64_t count);
+void cpu_inverse_norms(vlp_compute *compute, float *out, const float *table, int64_t rows,
+                       int32_t width);
+void cpu_query(vlp_compute *compute, float *q, const vlp_form *form, const vlp_related_rows *heads,
+               bool linear);
+vlp_status cpu_query_backward(vlp_compute *compute, float *heads_grad, float *relation_grad,
+                              const vlp_form *form, const float *q_grad, const vlp_related_rows *heads,
+                              bool linear);
+vlp_status cpu_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                          const vlp_related_rows *queries, const float *entity_table, int32_t entities);
+/* k (count, query_width) of answers (count, entity_width). */
+void cpu_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp_related_rows *answers);
 
 #endif

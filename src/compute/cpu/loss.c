@@ -43,17 +43,19 @@ VLP_CLONES static float negative_row(const vlp_weight_form *given, float *scores
     return loss + scale * sum;
 }
 
-void cpu_negative_loss(vlp_compute *compute, const vlp_weight_form *form, float *scores, float *row_loss,
-                       const float *weights, int32_t batch, int32_t width) {
+static void negative_loss(vlp_compute *compute, float *scores, float *row_loss,
+                          const vlp_weight_form *form, const float *weights, int32_t batch,
+                          int32_t width) {
 #pragma omp parallel for num_threads(compute->threads) schedule(static)
     for (int32_t i = 0; i < batch; i++)
         row_loss[i] = negative_row(form, scores + (int64_t)i * width, weights[i], width);
 }
 
 /* Log-sum-exp in fp32 with the largest taken out; the answer's logit enters the loss as it is. */
-VLP_CLONES static float softmax_row(float *x, int32_t answer, float weight, const float *scale,
-                                    const float *offset, float temperature, int64_t columns) {
-    float maximum = -INFINITY, total = 0;
+VLP_CLONES static float softmax_row(const vlp_softmax *softmax, float *x, int32_t answer, float weight) {
+    const float *scale = softmax->column_scale, *offset = softmax->column_offset;
+    float temperature = softmax->temperature, maximum = -INFINITY, total = 0;
+    int64_t columns = softmax->columns;
     if (scale)
         for (int64_t j = 0; j < columns; j++) x[j] *= temperature * scale[j];
     else if (temperature != 1.0f)
@@ -76,13 +78,14 @@ VLP_CLONES static float softmax_row(float *x, int32_t answer, float weight, cons
     return weight * (logf(total) - gold);
 }
 
-void cpu_softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
-                      const int32_t *answers, const float *weights, const float *column_scale,
-                      const float *column_offset, float temperature, int64_t count, int64_t columns,
-                      int64_t stride) {
-    (void)bf16; /* never asked for */
+static void softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
+                         const vlp_softmax *softmax) {
+    (void)bf16;
+    assert(!bf16);
 #pragma omp parallel for num_threads(compute->threads) schedule(static)
-    for (int64_t i = 0; i < count; i++)
-        row_loss[i] = softmax_row(logits + i * stride, answers[i], weights[i], column_scale,
-                                  column_offset, temperature, columns);
+    for (int64_t i = 0; i < softmax->count; i++)
+        row_loss[i] =
+            softmax_row(softmax, logits + i * softmax->stride, softmax->answers[i], softmax->weights[i]);
 }
+
+const vlp_loss_operations cpu_loss_operations = {.negative = negative_loss, .softmax = softmax_loss};

@@ -3,12 +3,12 @@
 
 #include "compute/cpu/cpu.h"
 
-/* Twice as many floats stay in the second-level caches between the products that make scores and
- * whoever reads them. */
+/* Twice as many floats stay in the L2 caches between the products that compute scores and the pass that
+ * reads them. */
 enum { TILE_SCORES = 1 << 20 };
 
-/* Arrays begin on a line of the cache, so that vectors of rows do not lie across two; what was allocated
- * stands in front of them. */
+/* Arrays are cache-line aligned, so that vectors of rows do not cross lines; the pointer to free is
+ * stored in front of them. */
 enum { LINE = 64 };
 
 static void *cpu_allocate(vlp_compute *compute, size_t bytes) {
@@ -73,8 +73,8 @@ static void cpu_dismiss(vlp_compute *compute, const void *memory) {
     (void)compute, (void)memory;
 }
 
-/* Allocations of the host fail by themselves, or grow into swap: nobody counts. */
-static bool cpu_memory(vlp_compute *compute, int64_t *unused, int64_t *total) {
+/* Allocations of the host fail by themselves, or grow into swap: free memory is not counted. */
+static bool cpu_available(vlp_compute *compute, int64_t *unused, int64_t *total) {
     (void)compute;
     *unused = *total = 0;
     return false;
@@ -89,65 +89,35 @@ static void cpu_zero(vlp_compute *compute, void *memory, size_t bytes) {
     cpu_fill_bytes(compute, memory, 0, bytes);
 }
 
+static const vlp_memory_operations memory_operations = {.allocate = cpu_allocate,
+                                                        .release = cpu_release,
+                                                        .upload = cpu_copy,
+                                                        .download = cpu_copy,
+                                                        .zero = cpu_zero,
+                                                        .fill_bytes = cpu_fill_bytes,
+                                                        .resident = cpu_resident,
+                                                        .dismiss = cpu_dismiss,
+                                                        .available = cpu_available};
+
 const vlp_backend vlp_cpu_backend = {.name = "cpu",
                                      .stride = 1,
                                      .tile = TILE_SCORES,
                                      .probe = cpu_probe,
                                      .open = cpu_open,
                                      .close = cpu_close,
-                                     .allocate = cpu_allocate,
-                                     .release = cpu_release,
-                                     .upload = cpu_copy,
-                                     .download = cpu_copy,
-                                     .zero = cpu_zero,
-                                     .fill_bytes = cpu_fill_bytes,
-                                     .resident = cpu_resident,
-                                     .dismiss = cpu_dismiss,
-                                     .memory = cpu_memory,
-                                     .plan_new = cpu_plan_new,
-                                     .plan_free = cpu_plan_free,
-                                     .step_begin = cpu_step_begin,
-                                     .step_end = cpu_step_end,
-                                     .choose_batch = cpu_choose_batch,
-                                     .choose_columns = cpu_choose_columns,
-                                     .sum = cpu_sum,
-                                     .square_sum = cpu_square_sum,
-                                     .fork_begin = cpu_side,
-                                     .fork_end = cpu_side,
-                                     .fork_join = cpu_side,
-                                     .check_step = cpu_check_step,
-                                     .product = cpu_product,
-                                     .gather = cpu_gather,
-                                     .scatter_add = cpu_scatter_add,
-                                     .inverse_norms = cpu_inverse_norms,
-                                     .query = cpu_query,
-                                     .query_backward = cpu_query_backward,
-                                     .answer_backward = cpu_answer_backward,
-                                     .pair_scores = cpu_pair_scores,
-                                     .pair_backward = cpu_pair_backward,
-                                     .negative_loss = cpu_negative_loss,
-                                     .sample = cpu_sample,
-                                     .all_scores = cpu_all_scores,
-                                     .softmax_loss = cpu_softmax_loss,
-                                     .scatter_mean = cpu_scatter_mean,
-                                     .add = cpu_add,
-                                     .project_add = cpu_project_add,
-                                     .relation_query = cpu_relation_query,
-                                     .relation_query_backward = cpu_relation_query_backward,
-                                     .scale_columns = cpu_scale_columns,
-                                     .n3_loss = cpu_n3_loss,
-                                     .mean_references = cpu_mean_references,
-                                     .concat_query = cpu_concat_query,
-                                     .tanh_normalize = cpu_tanh_normalize,
-                                     .tanh_normalize_backward = cpu_tanh_normalize_backward,
-                                     .bias_backward = cpu_bias_backward,
-                                     .update = cpu_update,
-                                     .rank = cpu_rank,
-                                     .selection_new = cpu_selection_new,
-                                     .selection_free = cpu_selection_free,
-                                     .selection_start = cpu_selection_start,
-                                     .selection_offer = cpu_selection_offer,
-                                     .selection_finish = cpu_selection_finish};
+                                     .memory = &memory_operations,
+                                     .steps = &cpu_step_operations,
+                                     .blas = &cpu_blas_operations,
+                                     .rows = &cpu_row_operations,
+                                     .transform = &cpu_transform_operations,
+                                     .pairs = &cpu_pair_operations,
+                                     .sample = &cpu_sample_operations,
+                                     .loss = &cpu_loss_operations,
+                                     .scores = &cpu_score_operations,
+                                     .aggregator = &cpu_aggregator_operations,
+                                     .optimizer = &cpu_optimizer_operations,
+                                     .rank = &cpu_rank_operations,
+                                     .select = &cpu_select_operations};
 
 float *cpu_scratch(vlp_compute *compute, int64_t count) {
     if (count > compute->scratch_capacity) {

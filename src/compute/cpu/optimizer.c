@@ -63,12 +63,14 @@ static bool update_table(vlp_compute *compute, const row_update *row, const vlp_
     return finite;
 }
 
-void cpu_update(vlp_compute *compute, const vlp_update *update, const vlp_updated *tables,
-                int32_t count) {
+static void update_tables(vlp_compute *compute, const vlp_update *update, const vlp_updated *tables,
+                          int32_t count) {
+    assert(count <= VLP_MAX_TABLES);
     const vlp_step_values *values = &compute->values;
     vlp_step_report *report = update->report;
     if (report && report->fault != VLP_FAULT_NONE) return;
     for (int32_t i = 0; i < count; i++) {
+        assert(tables[i].table >= 0 && tables[i].table < VLP_MAX_TABLES);
         row_update row = {.rate = values->rates[tables[i].group],
                           .beta1 = update->beta1,
                           .beta2 = update->beta2,
@@ -82,3 +84,5 @@ void cpu_update(vlp_compute *compute, const vlp_update *update, const vlp_update
         report->fault_step = values->step;
     }
 }
+
+const vlp_optimizer_operations cpu_optimizer_operations = {.update = update_tables};

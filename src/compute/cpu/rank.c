@@ -5,7 +5,7 @@
 #include "compute/cpu/cpu.h"
 
 /* Mixed scores are made once, for everyone by the same instructions: the answer's score, made a second
- * time elsewhere, might be bf16 otherwise and invent ties. */
+ * time elsewhere, might be rounded differently and invent ties. */
 VLP_CLONES static void mix_row(float *out, const float *vertical, const float *horizontal,
                                vlp_mixture mixture, int32_t entities) {
     float v = mixture.vertical, h = mixture.horizontal;
@@ -61,17 +61,17 @@ static void rank_row(int32_t *above, int32_t *equal, const float *scores, int32_
     }
 }
 
-vlp_status cpu_rank(vlp_compute *compute, int32_t *above, int32_t *equal, int32_t *bad,
-                    const vlp_ranked *ranked) {
+static vlp_status rank_counts(vlp_compute *compute, int32_t *above, int32_t *equal, int32_t *bad,
+                              const vlp_ranked *ranked) {
     int32_t entities = ranked->entities, mixtures = ranked->mixture_count;
     if (ranked->form)
-        VLP_TRY(cpu_all_scores(compute, ranked->form, ranked->horizontal, ranked->q, ranked->relations,
-                               ranked->relation_table, ranked->entity_table, entities, ranked->count));
+        VLP_TRY(cpu_all_scores(compute, ranked->horizontal, ranked->form, &ranked->queries,
+                               ranked->entity_table, entities));
     bool wrong = false;
     float *buffers = cpu_scratch(compute, (int64_t)compute->threads * entities);
     if (!buffers) return VLP_ERROR_MEMORY;
 #pragma omp parallel for num_threads(compute->threads) schedule(dynamic, 4) reduction(|| : wrong)
-    for (int64_t i = 0; i < ranked->count; i++) {
+    for (int64_t i = 0; i < ranked->queries.count; i++) {
         float *scores = buffers + (int64_t)omp_get_thread_num() * entities;
         const int64_t *offset = ranked->filter_offset + i;
         for (int32_t m = 0; m < mixtures; m++) {
@@ -86,3 +86,5 @@ vlp_status cpu_rank(vlp_compute *compute, int32_t *above, int32_t *equal, int32_
     *bad = wrong;
     return VLP_OK;
 }
+
+const vlp_rank_operations cpu_rank_operations = {.counts = rank_counts};

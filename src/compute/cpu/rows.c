@@ -24,16 +24,15 @@ void cpu_add_row(float *to, const float *row, float weight, int32_t width) {
     add_row(to, row, weight, width);
 }
 
-vlp_status cpu_scatter_add(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
-                           const float *weights, const int32_t *ids, int64_t count,
-                           int32_t rows_of_table, int32_t width) {
+vlp_status cpu_scatter_add(vlp_compute *compute, const vlp_table_gradient *table, const float *rows,
+                           const float *weights, const int32_t *ids, int64_t count) {
     cpu_segments *segments = &compute->segments;
+    int32_t width = table->width;
     compute->segments_of = NULL;
-    VLP_TRY(cpu_segments_make(segments, ids, count, rows_of_table));
+    VLP_TRY(cpu_segments_make(segments, ids, count, (int32_t)table->count));
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (count * width > 16384)
     for (int64_t s = 0; s < segments->segments; s++) {
-        float *to = table + (int64_t)segments->row[s] * width;
-        cpu_touch(to, touched, segments->row[s], width);
+        float *to = cpu_touch(table, segments->row[s]);
         for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
             int32_t item = segments->order[i];
             add_row(to, rows + (int64_t)item * width, weights ? weights[item] : 1.0f, width);
@@ -42,25 +41,25 @@ vlp_status cpu_scatter_add(vlp_compute *compute, float *table, uint8_t *touched,
     return VLP_OK;
 }
 
-vlp_status cpu_scatter_mean(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
-                            float weight, const int32_t *ids, const int32_t *counts, int64_t count,
-                            int32_t most, int32_t rows_of_table, int32_t width) {
+static vlp_status scatter_mean(vlp_compute *compute, const vlp_table_gradient *table, const float *rows,
+                               float weight, const vlp_id_lists *lists) {
     cpu_segments *segments = &compute->segments;
+    int32_t capacity = lists->capacity, width = table->width;
     compute->segments_of = NULL;
-    int64_t items = count * most;
+    int64_t items = lists->count * capacity;
     int32_t *there = vlp_alloc((size_t)items, sizeof *there);
     if (!there) return vlp_fail_memory("references");
-    for (int64_t i = 0; i < items; i++) there[i] = i % most < counts[i / most] ? ids[i] : -1;
-    vlp_status status = cpu_segments_make(segments, there, items, rows_of_table);
+    for (int64_t i = 0; i < items; i++)
+        there[i] = i % capacity < lists->counts[i / capacity] ? lists->ids[i] : -1;
+    vlp_status status = cpu_segments_make(segments, there, items, (int32_t)table->count);
     vlp_free(there);
     VLP_TRY(status);
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (items * width > 16384)
     for (int64_t s = 0; s < segments->segments; s++) {
-        float *to = table + (int64_t)segments->row[s] * width;
-        cpu_touch(to, touched, segments->row[s], width);
+        float *to = cpu_touch(table, segments->row[s]);
         for (int64_t i = segments->start[s]; i < segments->start[s + 1]; i++) {
-            int64_t row = segments->order[i] / most;
-            add_row(to, rows + row * width, weight / (float)counts[row], width);
+            int64_t row = segments->order[i] / capacity;
+            add_row(to, rows + row * width, weight / (float)lists->counts[row], width);
         }
     }
     return VLP_OK;
@@ -101,10 +100,10 @@ double cpu_square_chunk(const float *values, int64_t count) {
     return square_chunk(values, count);
 }
 
-void cpu_square_sum(vlp_compute *compute, double *out, const float *values, const uint8_t *touched,
-                    int64_t rows, int32_t width) {
+static void square_sum(vlp_compute *compute, double *out, const vlp_table_gradient *grad) {
     enum { CHUNK = 64 }; /* rows */
-    int64_t chunks = (rows + CHUNK - 1) / CHUNK;
+    int64_t rows = grad->count, chunks = (rows + CHUNK - 1) / CHUNK;
+    int32_t width = grad->width;
     double *parts = vlp_alloc_zero((size_t)chunks, sizeof *parts), sum = 0;
     if (!parts) {
         *out = NAN;
@@ -113,14 +112,16 @@ void cpu_square_sum(vlp_compute *compute, double *out, const float *values, cons
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (rows * width > 65536)
     for (int64_t c = 0; c < chunks; c++)
         for (int64_t i = c * CHUNK; i < rows && i < (c + 1) * CHUNK; i++)
-            if (!touched || touched[i]) parts[c] += square_chunk(values + i * width, width);
-    /* In their order, whichever thread made them. */
+            if (!grad->touched || grad->touched[i])
+                parts[c] += square_chunk(grad->rows + i * width, width);
+    /* In their order, whichever thread computed them. */
     for (int64_t c = 0; c < chunks; c++) sum += parts[c];
     vlp_free(parts);
     *out = sum;
 }
 
-void cpu_sum(vlp_compute *compute, double *out, const float *values, int64_t count, double weight) {
+static void sum_values(vlp_compute *compute, double *out, const float *values, int64_t count,
+                       double weight) {
     (void)compute;
     *out += weight * sum_in_order(values, count);
 }
@@ -138,13 +139,13 @@ float cpu_dot_row(const float *left, const float *right, int32_t width) {
     return dot_row(left, right, width);
 }
 
-void cpu_add(vlp_compute *compute, float *x, const float *y, int64_t count) {
+static void add(vlp_compute *compute, float *x, const float *y, int64_t count) {
 #pragma omp parallel for num_threads(compute->threads) if (count > 65536)
     for (int64_t i = 0; i < count; i++) x[i] += y[i];
 }
 
-void cpu_project_add(vlp_compute *compute, float *grad, const float *a, const float *t,
-                     const float *inverse_norms, int64_t rows, int32_t width) {
+static void project_add(vlp_compute *compute, float *grad, const float *a, const float *t,
+                        const float *inverse_norms, int64_t rows, int32_t width) {
 #pragma omp parallel for num_threads(compute->threads) if (rows * width > 65536)
     for (int64_t i = 0; i < rows; i++) {
         const float *from = a + i * width, *row = t + i * width;
@@ -153,8 +154,8 @@ void cpu_project_add(vlp_compute *compute, float *grad, const float *a, const fl
     }
 }
 
-void cpu_scale_columns(vlp_compute *compute, float *x, const float *scale, int64_t rows,
-                       int64_t columns) {
+static void scale_columns(vlp_compute *compute, float *x, const float *scale, int64_t rows,
+                          int64_t columns) {
 #pragma omp parallel for num_threads(compute->threads) if (rows * columns > 65536)
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) x[i * columns + j] *= scale[j];
@@ -178,23 +179,35 @@ static float n3_row(float *g, const float *x, float weight, int32_t width, bool 
     return total;
 }
 
-/* A row that is meant several times has its gradient as many times. */
-vlp_status cpu_n3_loss(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
-                       const float *table, const int32_t *ids, int64_t count, int32_t rows,
-                       int32_t width, float weight, bool moduli) {
+/* A row whose id occurs several times gets its gradient as many times. */
+static vlp_status n3_loss(vlp_compute *compute, double *loss, const vlp_table_gradient *grad,
+                          const float *table, const int32_t *ids, int64_t count,
+                          const vlp_n3_options *options) {
     cpu_segments *segments = &compute->segments;
+    float weight = options->weight;
+    int32_t width = grad->width;
     compute->segments_of = NULL;
-    VLP_TRY(cpu_segments_make(segments, ids, count, rows));
+    VLP_TRY(cpu_segments_make(segments, ids, count, (int32_t)grad->count));
     float *parts = cpu_scratch(compute, segments->segments);
     if (!parts) return VLP_ERROR_MEMORY;
 #pragma omp parallel for num_threads(compute->threads) schedule(static) if (count * width > 4096)
     for (int64_t s = 0; s < segments->segments; s++) {
         int64_t row = segments->row[s];
         float times = (float)(segments->start[s + 1] - segments->start[s]);
-        cpu_touch(grad + row * width, touched, row, width);
-        parts[s] =
-            times * n3_row(grad + row * width, table + row * width, weight * times, width, moduli);
+        float *g = cpu_touch(grad, row);
+        parts[s] = times * n3_row(g, table + row * width, weight * times, width, options->moduli);
     }
     *loss += (double)weight * sum_in_order(parts, segments->segments);
     return VLP_OK;
 }
+
+const vlp_row_operations cpu_row_operations = {.gather = cpu_gather,
+                                               .scatter_add = cpu_scatter_add,
+                                               .scatter_mean = scatter_mean,
+                                               .add = add,
+                                               .project_add = project_add,
+                                               .inverse_norms = cpu_inverse_norms,
+                                               .scale_columns = scale_columns,
+                                               .sum = sum_values,
+                                               .square_sum = square_sum,
+                                               .n3_loss = n3_loss};

@@ -173,9 +173,9 @@ static void draw_query(drawing *draw, int32_t *out, const int32_t *known, int64_
         out[i] = i < remain ? draw_member(draw, draw_shell(draw)) : -1;
 }
 
-vlp_status cpu_sample(vlp_compute *compute, int32_t *entities, const int32_t *heads, int32_t batch,
-                      const int64_t *known_begin, const int64_t *known_end, const int32_t *known,
-                      const vlp_sample_options *options) {
+static vlp_status sample_negatives(vlp_compute *compute, int32_t *entities,
+                                   const vlp_sampled_queries *queries,
+                                   const vlp_sample_options *options) {
     int64_t size = (int64_t)compute->threads * options->entities;
     if (size > compute->marks_capacity) {
         vlp_free(compute->marks);
@@ -188,15 +188,18 @@ vlp_status cpu_sample(vlp_compute *compute, int32_t *entities, const int32_t *he
     memset(compute->marks, 0xff, (size_t)size * sizeof *compute->marks);
     int32_t width = options->count + 1;
 #pragma omp parallel for num_threads(compute->threads) schedule(dynamic, 8)
-    for (int32_t i = 0; i < batch; i++) {
+    for (int32_t i = 0; i < queries->count; i++) {
         drawing draw = {
             .options = options,
-            .head = heads[i],
+            .head = queries->heads[i],
             .mark = compute->marks + (int64_t)omp_get_thread_num() * options->entities,
             .stamp = i,
             .random = {options->seed, (uint64_t)compute->values.step, (uint32_t)i, 0, 4, {{0}}}};
-        draw_query(&draw, entities + (int64_t)i * width + 1, known + known_begin[i],
-                   known_end[i] - known_begin[i]);
+        int64_t begin = queries->known_begin[i];
+        draw_query(&draw, entities + (int64_t)i * width + 1, queries->known + begin,
+                   queries->known_end[i] - begin);
     }
     return VLP_OK;
 }
+
+const vlp_sample_operations cpu_sample_operations = {.negatives = sample_negatives};

@@ -24,8 +24,19 @@ struct vlp_selection {
     vlp_excluded *excluded; /* (rows) */
 };
 
-vlp_status cpu_selection_new(vlp_compute *compute, vlp_selection **out, int32_t rows, int32_t wanted,
-                             int32_t columns) {
+static void selection_close(vlp_compute *compute, vlp_selection *selection) {
+    (void)compute;
+    if (!selection) return;
+    vlp_free(selection->state);
+    vlp_free(selection->counts);
+    vlp_free(selection->items);
+    vlp_free(selection->mixed);
+    vlp_free(selection->excluded);
+    vlp_free(selection);
+}
+
+static vlp_status selection_open(vlp_compute *compute, vlp_selection **out, int32_t rows, int32_t wanted,
+                                 int32_t columns) {
     *out = NULL;
     vlp_selection *selection = vlp_alloc_zero(1, sizeof *selection);
     if (!selection) return vlp_fail_memory("the best answers");
@@ -42,26 +53,15 @@ vlp_status cpu_selection_new(vlp_compute *compute, vlp_selection **out, int32_t 
     selection->excluded = vlp_alloc((size_t)rows, sizeof *selection->excluded);
     if (!selection->state || !selection->counts || !selection->items || !selection->mixed ||
         !selection->excluded) {
-        cpu_selection_free(compute, selection);
+        selection_close(compute, selection);
         return vlp_fail_memory("the best answers");
     }
     *out = selection;
     return VLP_OK;
 }
 
-void cpu_selection_free(vlp_compute *compute, vlp_selection *selection) {
-    (void)compute;
-    if (!selection) return;
-    vlp_free(selection->state);
-    vlp_free(selection->counts);
-    vlp_free(selection->items);
-    vlp_free(selection->mixed);
-    vlp_free(selection->excluded);
-    vlp_free(selection);
-}
-
-vlp_status cpu_selection_start(vlp_compute *compute, vlp_selection *selection,
-                               const vlp_excluded *excluded, int32_t rows) {
+static vlp_status selection_start(vlp_compute *compute, vlp_selection *selection,
+                                  const vlp_excluded *excluded, int32_t rows) {
     (void)compute;
     assert(rows <= selection->capacity);
     selection->rows = rows;
@@ -113,12 +113,15 @@ static void sort_out(vlp_selection *selection, int32_t row) {
     selection->state[row].threshold = items[selection->wanted - 1].score;
 }
 
-/* One row of a tile; false when a score is not a number. */
-static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed, const float *horizontal,
-                      const float *vertical, const float *scale, int32_t first, int32_t columns) {
+/* One row of a tile; false when a score is NaN. */
+static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed,
+                      const vlp_score_tile *tile) {
     top_row *state = &selection->state[row];
-    int32_t *count = &selection->counts[row];
+    int32_t *count = &selection->counts[row], columns = tile->columns;
     vlp_top *items = selection->items + (int64_t)row * selection->room;
+    const float *horizontal = tile->horizontal + (int64_t)row * columns;
+    const float *vertical = tile->vertical ? tile->vertical + (int64_t)row * columns : NULL;
+    const float *scale = tile->scale + tile->first;
     for (int32_t at = 0; (at = next_block(mixed, at, columns, state->threshold)) < columns;
          at += BLOCK) {
         int32_t end = at + BLOCK < columns ? at + BLOCK : columns;
@@ -126,8 +129,8 @@ static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed,
             /* Tiles come in ascending order: who only equals the threshold comes too late. */
             if (mixed[e] <= state->threshold) continue;
             if (isnan(mixed[e])) return false;
-            items[(*count)++] =
-                (vlp_top){mixed[e], horizontal[e], vertical ? vertical[e] * scale[e] : 0, first + e};
+            items[(*count)++] = (vlp_top){mixed[e], horizontal[e], vertical ? vertical[e] * scale[e] : 0,
+                                          tile->first + e};
             if (*count == selection->room) sort_out(selection, row);
         }
     }
@@ -143,28 +146,34 @@ static void exclude(vlp_selection *selection, int32_t row, float *mixed, int32_t
         mixed[excluded->items[*at] - first] = -INFINITY;
 }
 
-vlp_status cpu_selection_offer(vlp_compute *compute, vlp_selection *selection, const float *horizontal,
-                               const float *vertical, const float *scale, vlp_mixture mixture,
-                               int32_t first, int32_t columns) {
+static vlp_status selection_offer(vlp_compute *compute, vlp_selection *selection,
+                                  const vlp_score_tile *tile, vlp_mixture mixture) {
     (void)compute;
+    int32_t first = tile->first, columns = tile->columns;
     assert(columns <= selection->columns);
     bool bad = false;
 #pragma omp parallel for num_threads(selection->threads) schedule(static) reduction(|| : bad)
     for (int32_t row = 0; row < selection->rows; row++) {
         float *mixed = selection->mixed + (int64_t)omp_get_thread_num() * selection->columns;
-        const float *h = horizontal + (int64_t)row * columns;
-        const float *v = vertical ? vertical + (int64_t)row * columns : NULL;
-        mix(mixed, h, v, scale + first, mixture, columns);
+        const float *h = tile->horizontal + (int64_t)row * columns;
+        const float *v = tile->vertical ? tile->vertical + (int64_t)row * columns : NULL;
+        mix(mixed, h, v, tile->scale + first, mixture, columns);
         exclude(selection, row, mixed, first, columns);
-        bad = !offer_row(selection, row, mixed, h, v, scale + first, first, columns) || bad;
+        bad = !offer_row(selection, row, mixed, tile) || bad;
     }
     return bad ? vlp_fail(VLP_ERROR_FORMAT, "a score is not a number") : VLP_OK;
 }
 
-vlp_status cpu_selection_finish(vlp_compute *compute, vlp_best *out, vlp_selection *selection) {
+static vlp_status selection_finish(vlp_compute *compute, vlp_best *out, vlp_selection *selection) {
     (void)compute;
 #pragma omp parallel for num_threads(selection->threads) schedule(static)
     for (int32_t row = 0; row < selection->rows; row++) sort_out(selection, row);
     *out = (vlp_best){selection->items, selection->counts, selection->room};
     return VLP_OK;
 }
+
+const vlp_select_operations cpu_select_operations = {.open = selection_open,
+                                                     .close = selection_close,
+                                                     .start = selection_start,
+                                                     .offer = selection_offer,
+                                                     .finish = selection_finish};

@@ -10,28 +10,29 @@ struct vlp_plan {
     char nothing;
 };
 
-vlp_plan *cpu_plan_new(vlp_compute *compute) {
+static vlp_plan *plan_new(vlp_compute *compute) {
     (void)compute;
     return vlp_alloc_zero(1, sizeof(vlp_plan));
 }
 
-void cpu_plan_free(vlp_compute *compute, vlp_plan *plan) {
+static void plan_free(vlp_compute *compute, vlp_plan *plan) {
     (void)compute;
     vlp_free(plan);
 }
 
-bool cpu_step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_values *values) {
+static bool step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_values *values) {
     (void)plan;
     compute->values = *values;
     return false;
 }
 
-vlp_status cpu_step_end(vlp_compute *compute, vlp_plan *plan) {
+static vlp_status step_end(vlp_compute *compute, vlp_plan *plan) {
     (void)compute, (void)plan;
     return VLP_OK;
 }
 
-void cpu_check_step(vlp_compute *compute, vlp_step_report *report, const vlp_step_check *check) {
+static void check_step(vlp_compute *compute, vlp_step_report *report, const vlp_step_check *check) {
+    assert(check->tables >> VLP_MAX_TABLES == 0);
     vlp_step_check_apply(report, check, compute->values.step);
 }
 
@@ -58,7 +59,7 @@ static double query_weight(const vlp_query_tables *tables, int64_t query) {
     return 1 / sqrt((double)(answers + 6));
 }
 
-void cpu_choose_batch(vlp_compute *compute, const vlp_query_tables *tables, const vlp_batch *batch) {
+static void choose_batch(vlp_compute *compute, const vlp_query_tables *tables, const vlp_batch *batch) {
     int64_t queries = 2 * tables->triples, count = batch->count;
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -95,9 +96,10 @@ static vlp_status open_columns(vlp_compute *compute, int32_t entities) {
     return VLP_OK;
 }
 
-vlp_status cpu_choose_columns(vlp_compute *compute, int32_t *out, const vlp_columns *columns,
-                              const int32_t *answers, int32_t count, int32_t candidates,
-                              int32_t entities, uint64_t seed) {
+static vlp_status choose_columns(vlp_compute *compute, int32_t *out, const vlp_columns *columns,
+                                 const vlp_column_options *options) {
+    const int32_t *answers = options->answers;
+    int32_t count = options->count, entities = options->entities;
     VLP_TRY(open_columns(compute, entities));
     int32_t *column_of = compute->column_of, used = 0;
     for (int32_t i = 0; i < count; i++) {
@@ -107,10 +109,10 @@ vlp_status cpu_choose_columns(vlp_compute *compute, int32_t *out, const vlp_colu
         }
         columns->answers[i] = column_of[answers[i]];
     }
-    int32_t distinct = used, wanted = candidates;
+    int32_t distinct = used, wanted = options->candidates;
     if (wanted > entities - distinct) wanted = entities - distinct;
     for (int64_t i = 0; used < distinct + wanted; i++) {
-        int32_t entity = (int32_t)vlp_permuted(i, entities, seed ^ VLP_STREAM_CANDIDATES,
+        int32_t entity = (int32_t)vlp_permuted(i, entities, options->seed ^ VLP_STREAM_CANDIDATES,
                                                (uint64_t)compute->values.step);
         if (column_of[entity] < 0) columns->ids[used++] = entity;
     }
@@ -121,7 +123,18 @@ vlp_status cpu_choose_columns(vlp_compute *compute, int32_t *out, const vlp_colu
     return VLP_OK;
 }
 
-/* Threads share one operation after the other. */
-void cpu_side(vlp_compute *compute) {
+/* Operations run one after the other, each on all threads: there is nothing to fork. */
+static void fork_nothing(vlp_compute *compute) {
     (void)compute;
 }
+
+const vlp_step_operations cpu_step_operations = {.plan_new = plan_new,
+                                                 .plan_free = plan_free,
+                                                 .begin = step_begin,
+                                                 .end = step_end,
+                                                 .choose_batch = choose_batch,
+                                                 .choose_columns = choose_columns,
+                                                 .check = check_step,
+                                                 .fork_begin = fork_nothing,
+                                                 .fork_end = fork_nothing,
+                                                 .fork_join = fork_nothing};

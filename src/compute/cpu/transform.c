@@ -137,28 +137,28 @@ static int64_t spare_width(const vlp_form *form) {
            (int64_t)(form->query_width > form->entity_width ? form->query_width : form->entity_width);
 }
 
-void cpu_query(vlp_compute *compute, const vlp_form *form, float *q, const float *heads,
-               const int32_t *relations, const float *relation_table, int64_t count, bool linear) {
-    int64_t width = spare_width(form);
+void cpu_query(vlp_compute *compute, float *q, const vlp_form *form, const vlp_related_rows *heads,
+               bool linear) {
+    int64_t width = spare_width(form), count = heads->count;
 #pragma omp parallel num_threads(compute->threads) if (count * form->query_width > 4096)
     {
         float spare[width];
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < count; i++)
-            query_row(form, q + i * form->query_width, heads + i * form->entity_width,
-                      relation_table + (int64_t)relations[i] * form->relation_width, linear, spare);
+            query_row(form, q + i * form->query_width, heads->rows + i * form->entity_width,
+                      heads->relation_table + (int64_t)heads->relations[i] * form->relation_width,
+                      linear, spare);
     }
 }
 
-vlp_status cpu_query_backward(vlp_compute *compute, const vlp_form *form, float *heads_grad,
-                              float *relation_grad, const float *q_grad, const float *heads,
-                              const int32_t *relations, const float *relation_table,
-                              int32_t relation_count, int64_t count, bool linear) {
+vlp_status cpu_query_backward(vlp_compute *compute, float *heads_grad, float *relation_grad,
+                              const vlp_form *form, const float *q_grad, const vlp_related_rows *heads,
+                              bool linear) {
     cpu_segments *segments = &compute->segments;
     compute->segments_of = NULL;
-    VLP_TRY(cpu_segments_make(segments, relations, count, relation_count));
+    VLP_TRY(cpu_segments_make(segments, heads->relations, heads->count, heads->relation_count));
     int64_t width = spare_width(form);
-#pragma omp parallel num_threads(compute->threads) if (count * form->query_width > 4096)
+#pragma omp parallel num_threads(compute->threads) if (heads->count * form->query_width > 4096)
     {
         float spare[width];
 #pragma omp for schedule(dynamic, 1)
@@ -167,30 +167,27 @@ vlp_status cpu_query_backward(vlp_compute *compute, const vlp_form *form, float 
             for (int64_t at = segments->start[s]; at < segments->start[s + 1]; at++) {
                 int64_t i = segments->order[at];
                 query_row_backward(form, heads_grad + i * form->entity_width, relation_grad + row,
-                                   q_grad + i * form->query_width, heads + i * form->entity_width,
-                                   relation_table + row, linear, spare);
+                                   q_grad + i * form->query_width, heads->rows + i * form->entity_width,
+                                   heads->relation_table + row, linear, spare);
             }
         }
     }
     return VLP_OK;
 }
 
-void cpu_answer(vlp_compute *compute, const vlp_form *form, float *k, const float *answers,
-                const int32_t *relations, const float *relation_table, int64_t count) {
+void cpu_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp_related_rows *answers) {
     if (vlp_form_moves_answers(form))
-        cpu_query(compute, form, k, answers, relations, relation_table, count, true);
-    else if (k != answers)
-        memcpy(k, answers, (size_t)(count * form->query_width) * sizeof *k);
+        cpu_query(compute, k, form, answers, true);
+    else if (k != answers->rows)
+        memcpy(k, answers->rows, (size_t)(answers->count * form->query_width) * sizeof *k);
 }
 
-vlp_status cpu_answer_backward(vlp_compute *compute, const vlp_form *form, float *answers_grad,
-                               float *relation_grad, const float *k_grad, const float *answers,
-                               const int32_t *relations, const float *relation_table,
-                               int32_t relation_count, int64_t count) {
+static vlp_status answer_backward(vlp_compute *compute, float *answers_grad, float *relation_grad,
+                                  const vlp_form *form, const float *k_grad,
+                                  const vlp_related_rows *answers) {
     if (vlp_form_moves_answers(form))
-        return cpu_query_backward(compute, form, answers_grad, relation_grad, k_grad, answers, relations,
-                                  relation_table, relation_count, count, true);
-    for (int64_t i = 0; i < count * form->query_width; i++) answers_grad[i] += k_grad[i];
+        return cpu_query_backward(compute, answers_grad, relation_grad, form, k_grad, answers, true);
+    for (int64_t i = 0; i < answers->count * form->query_width; i++) answers_grad[i] += k_grad[i];
     return VLP_OK;
 }
 
@@ -236,20 +233,28 @@ static void relation_row_backward(const vlp_form *form, float *h_grad, float *t_
     }
 }
 
-void cpu_relation_query(vlp_compute *compute, const vlp_form *form, float *v, const float *heads,
-                        const float *answers, int64_t count) {
+static void relation_query(vlp_compute *compute, float *v, const vlp_form *form,
+                           const vlp_head_answer_rows *rows) {
     int64_t e = form->entity_width;
-#pragma omp parallel for num_threads(compute->threads) if (count * form->relation_width > 16384)
-    for (int64_t i = 0; i < count; i++)
-        relation_row(form, v + i * form->relation_width, heads + i * e, answers + i * e);
+#pragma omp parallel for num_threads(compute->threads) if (rows->count * form->relation_width > 16384)
+    for (int64_t i = 0; i < rows->count; i++)
+        relation_row(form, v + i * form->relation_width, rows->heads + i * e, rows->answers + i * e);
 }
 
-void cpu_relation_query_backward(vlp_compute *compute, const vlp_form *form, float *heads_grad,
-                                 float *answers_grad, const float *v_grad, const float *heads,
-                                 const float *answers, int64_t count) {
+static void relation_query_backward(vlp_compute *compute, float *heads_grad, float *answers_grad,
+                                    const vlp_form *form, const float *v_grad,
+                                    const vlp_head_answer_rows *rows) {
     int64_t e = form->entity_width;
-#pragma omp parallel for num_threads(compute->threads) if (count * form->relation_width > 16384)
-    for (int64_t i = 0; i < count; i++)
+#pragma omp parallel for num_threads(compute->threads) if (rows->count * form->relation_width > 16384)
+    for (int64_t i = 0; i < rows->count; i++)
         relation_row_backward(form, heads_grad + i * e, answers_grad + i * e,
-                              v_grad + i * form->relation_width, heads + i * e, answers + i * e);
+                              v_grad + i * form->relation_width, rows->heads + i * e,
+                              rows->answers + i * e);
 }
+
+const vlp_transform_operations cpu_transform_operations = {.query = cpu_query,
+                                                           .query_backward = cpu_query_backward,
+                                                           .answer_backward = answer_backward,
+                                                           .relation_query = relation_query,
+                                                           .relation_query_backward =
+                                                               relation_query_backward};

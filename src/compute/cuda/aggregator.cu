@@ -1,5 +1,5 @@
-/* The vertical head: what it is given of the references, its rows, and their gradients. Rows are read
- * and written four columns at a time where their widths allow it, one elsewhere. */
+/* The vertical aggregator: its inputs from references, its rows, and their gradients. Rows are read and
+ * written four columns at a time where their widths allow it, one elsewhere. */
 #include "compute/cuda/transform.h"
 
 /* ---- Columns side by side ------------------------------------------------------------------------ */
@@ -104,8 +104,7 @@ __device__ static void query_columns(columns<COLUMNS> q[PARTS], const columns<CO
 template <int PARTS, int COLUMNS>
 __global__ static void reference_rows(vlp_form form, vlp_aggregator_inputs inputs,
                                       vlp_reference_batch references, const float *table,
-                                      const float *heads, const int32_t *relations,
-                                      const float *relation_table) {
+                                      vlp_related_rows heads) {
     int64_t i = blockIdx.x, width = form.entity_width;
     int32_t part_width = form.entity_width / PARTS, count = references.counts[i];
     int32_t j = COLUMNS * static_cast<int32_t>(blockIdx.y * REFERENCE_THREADS + threadIdx.x);
@@ -113,7 +112,7 @@ __global__ static void reference_rows(vlp_form form, vlp_aggregator_inputs input
     columns<COLUMNS> head[PARTS], answer[PARTS] = {}, difference[PARTS] = {}, s[PARTS] = {};
 #pragma unroll
     for (int part = 0; part < PARTS; part++)
-        head[part] = load<COLUMNS>(heads + i * width + part * part_width + j);
+        head[part] = load<COLUMNS>(heads.rows + i * width + part * part_width + j);
     sum_references<PARTS>(answer, difference, references, i, table, form.entity_width, j);
     float share = count > 1 ? 1.0f / static_cast<float>(count) : 1.0f;
 #pragma unroll
@@ -125,7 +124,8 @@ __global__ static void reference_rows(vlp_form form, vlp_aggregator_inputs input
             difference[part].at[c] = count > 0 ? head[part].at[c] - mean : 0.0f;
         }
     if (inputs.s) {
-        const float *r = relation_table + static_cast<int64_t>(relations[i]) * form.relation_width;
+        const float *r =
+            heads.relation_table + static_cast<int64_t>(heads.relations[i]) * form.relation_width;
         query_columns<PARTS>(s, difference, form, r, j);
     }
     vlp_bf16_layout layout = vlp_bf16_layout_of(1, form.query_width);
@@ -147,68 +147,68 @@ __global__ static void reference_rows(vlp_form form, vlp_aggregator_inputs input
 }
 
 template <int PARTS, int COLUMNS>
-static void launch_references(vlp_compute *compute, const vlp_form *form,
-                              const vlp_aggregator_inputs *inputs, const vlp_reference_batch *references,
-                              const float *table, const float *heads, const int32_t *relations,
-                              const float *relation_table, int64_t count) {
-    dim3 grid(static_cast<unsigned>(count),
+static void launch_references(vlp_compute *compute, const vlp_aggregator_inputs *inputs,
+                              const vlp_form *form, const vlp_reference_batch *references,
+                              const float *entity_table, const vlp_related_rows *heads) {
+    dim3 grid(static_cast<unsigned>(heads->count),
               cuda_blocks(form->entity_width / (PARTS * COLUMNS), REFERENCE_THREADS));
     LAUNCH(compute, (reference_rows<PARTS, COLUMNS>), grid, REFERENCE_THREADS, 0, *form, *inputs,
-           *references, table, heads, relations, relation_table);
+           *references, entity_table, *heads);
 }
 
-static void mean_rows(vlp_compute *compute, const vlp_form *form, const vlp_aggregator_inputs *inputs,
-                      const vlp_reference_batch *references, const float *table, const float *heads,
-                      const int32_t *relations, const float *relation_table, int64_t count) {
+static void mean_rows(vlp_compute *compute, const vlp_aggregator_inputs *inputs, const vlp_form *form,
+                      const vlp_reference_batch *references, const float *entity_table,
+                      const vlp_related_rows *heads) {
     int32_t parts = is_complex_transform(*form) ? 2 : 1;
     bool four = form->entity_width % (4 * parts) == 0;
     auto launch = parts == 2 ? (four ? launch_references<2, 4> : launch_references<2, 1>)
                              : (four ? launch_references<1, 4> : launch_references<1, 1>);
-    launch(compute, form, inputs, references, table, heads, relations, relation_table, count);
+    launch(compute, inputs, form, references, entity_table, heads);
 }
 
-void cuda_mean_references(vlp_compute *compute, const vlp_form *form,
-                          const vlp_aggregator_inputs *inputs, const vlp_reference_batch *references,
-                          const float *table, const float *heads, const int32_t *relations,
-                          const float *relation_table, int64_t count) {
-    if (count == 0) return;
+static void mean_references(vlp_compute *compute, const vlp_aggregator_inputs *inputs,
+                            const vlp_form *form, const vlp_reference_batch *references,
+                            const float *entity_table, const vlp_related_rows *heads) {
+    if (heads->count == 0) return;
     if (!is_matrix_transform(*form)) {
-        mean_rows(compute, form, inputs, references, table, heads, relations, relation_table, count);
+        mean_rows(compute, inputs, form, references, entity_table, heads);
         return;
     }
     vlp_bf16_layout layout = vlp_bf16_layout_of(1, form->query_width);
     vlp_aggregator_inputs means = {inputs->answers, inputs->differences, nullptr, nullptr, nullptr,
                                    nullptr};
-    mean_rows(compute, form, &means, references, table, heads, relations, relation_table, count);
-    cuda_answer(compute, form, inputs->k, inputs->answers, relations, relation_table, count);
-    cuda_query(compute, form, inputs->s, inputs->differences, relations, relation_table, count, true);
+    mean_rows(compute, &means, form, references, entity_table, heads);
+    vlp_related_rows rows = *heads;
+    rows.rows = inputs->answers;
+    cuda_answer(compute, inputs->k, form, &rows);
+    rows.rows = inputs->differences;
+    cuda_query(compute, inputs->s, form, &rows, true);
     if (inputs->bf16_k)
-        cuda_convert_rows(compute, inputs->bf16_k, &layout, inputs->k, form->query_width, count);
+        cuda_convert_rows(compute, inputs->bf16_k, &layout, inputs->k, form->query_width, rows.count);
     if (inputs->bf16_s)
-        cuda_convert_rows(compute, inputs->bf16_s, &layout, inputs->s, form->query_width, count);
+        cuda_convert_rows(compute, inputs->bf16_s, &layout, inputs->s, form->query_width, rows.count);
 }
 
 /* ---- [t_N, q] ------------------------------------------------------------------------------------ */
 
-enum { JOIN_THREADS = 256 };
+enum { CONCAT_THREADS = 256 };
 
 template <int COLUMNS>
-__global__ static void join_rows(float *concat, vlp_bf16 *bf16_concat, const float *node_bias,
-                                 const float *edge_bias, const int32_t *counts, const float *q,
-                                 int32_t e, int32_t width) {
+__global__ static void concat_rows(float *concat, vlp_bf16 *bf16_concat, vlp_concat_operands operands,
+                                   int32_t e, int32_t width) {
     vlp_bf16_layout layout = vlp_bf16_layout_of(1, e + width);
     int64_t i = blockIdx.x, all = e + width;
-    int32_t j = COLUMNS * static_cast<int32_t>(blockIdx.y * JOIN_THREADS + threadIdx.x);
+    int32_t j = COLUMNS * static_cast<int32_t>(blockIdx.y * CONCAT_THREADS + threadIdx.x);
     if (j >= layout.padded) return;
     columns<COLUMNS> x = {};
     if (j < e) {
         x = load<COLUMNS>(concat + i * all + j);
-        if (counts[i] > 0) {
-            add(&x, load<COLUMNS>(node_bias + j));
-            add(&x, load<COLUMNS>(edge_bias + j));
+        if (operands.counts[i] > 0) {
+            add(&x, load<COLUMNS>(operands.node_bias + j));
+            add(&x, load<COLUMNS>(operands.edge_bias + j));
         }
     } else if (j < all) {
-        x = load<COLUMNS>(q + i * width + j - e);
+        x = load<COLUMNS>(operands.q + i * width + j - e);
     }
     if (bf16_concat)
         store(bf16_concat + i * layout.padded + j, x);
@@ -216,17 +216,15 @@ __global__ static void join_rows(float *concat, vlp_bf16 *bf16_concat, const flo
         store(concat + i * all + j, x);
 }
 
-void cuda_concat_query(vlp_compute *compute, const vlp_form *form, float *concat, vlp_bf16 *bf16,
-                       const float *node_bias, const float *edge_bias, const int32_t *counts,
-                       const float *q, int64_t rows) {
-    if (rows == 0) return;
+static void concat_query(vlp_compute *compute, float *concat, vlp_bf16 *bf16, const vlp_form *form,
+                         const vlp_concat_operands *operands) {
+    if (operands->rows == 0) return;
     int32_t e = form->entity_width, width = form->query_width;
     bool four = e % 4 == 0 && width % 4 == 0;
-    dim3 grid(static_cast<unsigned>(rows),
-              cuda_blocks(vlp_bf16_layout_of(1, e + width).padded, JOIN_THREADS * (four ? 4 : 1)));
-    auto kernel = four ? join_rows<4> : join_rows<1>;
-    LAUNCH(compute, kernel, grid, JOIN_THREADS, 0, concat, bf16, node_bias, edge_bias, counts, q, e,
-           width);
+    dim3 grid(static_cast<unsigned>(operands->rows),
+              cuda_blocks(vlp_bf16_layout_of(1, e + width).padded, CONCAT_THREADS * (four ? 4 : 1)));
+    auto kernel = four ? concat_rows<4> : concat_rows<1>;
+    LAUNCH(compute, kernel, grid, CONCAT_THREADS, 0, concat, bf16, *operands, e, width);
 }
 
 /* ---- The output: a block a row ------------------------------------------------------------------- */
@@ -272,13 +270,12 @@ __global__ static void tanh_rows(float *x, float *activated, float *norms, vlp_b
     }
 }
 
-void cuda_tanh_normalize(vlp_compute *compute, float *x, float *activated, float *norms, vlp_bf16 *bf16,
-                         const vlp_bf16_layout *layout, const float *bias, int64_t rows, int32_t width) {
-    if (rows == 0) return;
-    vlp_bf16_layout places = bf16 ? *layout : vlp_bf16_layout{1, width, width};
+static void tanh_normalize(vlp_compute *compute, const vlp_tanh_rows *rows, const float *bias) {
+    if (rows->rows == 0) return;
+    vlp_bf16_layout places = rows->bf16 ? rows->layout : vlp_bf16_layout{1, rows->width, rows->width};
     auto kernel = places.width % 4 == 0 ? tanh_rows<4> : tanh_rows<1>;
-    LAUNCH(compute, kernel, static_cast<unsigned>(rows), OUTPUT_THREADS, 0, x, activated, norms, bf16,
-           places, bias, width);
+    LAUNCH(compute, kernel, static_cast<unsigned>(rows->rows), OUTPUT_THREADS, 0, rows->output,
+           rows->activated, rows->norms, rows->bf16, places, bias, rows->width);
 }
 
 /* u = y / |y|: dy = (du - u <u, du>) / |y|; y = tanh(x): dx = dy (1 - y^2). */
@@ -312,14 +309,13 @@ __global__ static void tanh_rows_backward(float *grad, const float *normalized_g
     }
 }
 
-void cuda_tanh_normalize_backward(vlp_compute *compute, float *grad, const float *normalized_grad,
-                                  const vlp_bf16_layout *layout, const float *x, const float *activated,
-                                  const float *norms, int64_t rows, int32_t width) {
-    if (rows == 0) return;
-    vlp_bf16_layout places = layout ? *layout : vlp_bf16_layout{1, width, width};
+static void tanh_normalize_backward(vlp_compute *compute, float *grad, const float *output_grad,
+                                    const vlp_bf16_layout *layout, const vlp_tanh_rows *rows) {
+    if (rows->rows == 0) return;
+    vlp_bf16_layout places = layout ? *layout : vlp_bf16_layout{1, rows->width, rows->width};
     auto kernel = places.width % 4 == 0 ? tanh_rows_backward<4> : tanh_rows_backward<1>;
-    LAUNCH(compute, kernel, static_cast<unsigned>(rows), OUTPUT_THREADS, 0, grad, normalized_grad,
-           places, x, activated, norms, width);
+    LAUNCH(compute, kernel, static_cast<unsigned>(rows->rows), OUTPUT_THREADS, 0, grad, output_grad,
+           places, rows->output, rows->activated, rows->norms, rows->width);
 }
 
 /* ---- Sums of columns ----------------------------------------------------------------------------- */
@@ -369,8 +365,16 @@ __global__ static void __launch_bounds__(SUM_COLUMNS *SUM_PARTS)
     if (same_grad) same_grad[first + warp] = sum;
 }
 
-void cuda_bias_backward(vlp_compute *compute, float *bias_grad, float *same_grad, float *grad,
-                        vlp_bf16 *bf16, const int32_t *counts, int64_t rows, int32_t width) {
-    LAUNCH(compute, column_sums, cuda_blocks(vlp_bf16_layout_of(1, width).padded, SUM_COLUMNS),
-           SUM_COLUMNS * SUM_PARTS, 0, bias_grad, same_grad, grad, bf16, counts, rows, width);
+static void bias_backward(vlp_compute *compute, float *bias_grad, float *same_grad,
+                          const vlp_layer_gradient *layer) {
+    LAUNCH(compute, column_sums, cuda_blocks(vlp_bf16_layout_of(1, layer->width).padded, SUM_COLUMNS),
+           SUM_COLUMNS * SUM_PARTS, 0, bias_grad, same_grad, layer->grad, layer->bf16, layer->counts,
+           layer->rows, layer->width);
 }
+
+const vlp_aggregator_operations cuda_aggregator_operations = {.mean_references = mean_references,
+                                                              .concat_query = concat_query,
+                                                              .tanh_normalize = tanh_normalize,
+                                                              .tanh_normalize_backward =
+                                                                  tanh_normalize_backward,
+                                                              .bias_backward = bias_backward};

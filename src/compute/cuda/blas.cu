@@ -107,40 +107,43 @@ static void note(vlp_compute *compute, cublasStatus_t status) {
     if (status != CUBLAS_STATUS_SUCCESS) cuda_note(compute, cudaErrorUnknown, "a product of cuBLAS");
 }
 
-/* cuBLAS stores columns: what it is given as B A is the row-major A B. */
-void cuda_product(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                  int64_t k, float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
-                  float beta, float *c, int64_t ldc) {
-    if (m == 0 || n == 0) return;
-    note(compute,
-         library.product(handle_of(compute), transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                         transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
-                         static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_32F,
-                         static_cast<int>(ldb), a, CUDA_R_32F, static_cast<int>(lda), &beta, c,
-                         CUDA_R_32F, static_cast<int>(ldc), compute_type(compute), CUBLAS_GEMM_DEFAULT));
+static cublasOperation_t operation(bool transpose) {
+    return transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
-void cuda_product_bf16(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                       int64_t k, float alpha, const vlp_bf16 *a, int64_t lda, const vlp_bf16 *b,
-                       int64_t ldb, float beta, float *c, int64_t ldc) {
-    if (m == 0 || n == 0) return;
-    note(compute,
-         library.product(handle_of(compute), transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                         transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
-                         static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_16BF,
-                         static_cast<int>(ldb), a, CUDA_R_16BF, static_cast<int>(lda), &beta, c,
-                         CUDA_R_32F, static_cast<int>(ldc), CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+/* cuBLAS is column-major: what it is given as B A is the row-major A B. */
+static void multiply(vlp_compute *compute, float *c, const vlp_product *product, const void *a,
+                     const void *b, cudaDataType type, cublasComputeType_t precision) {
+    if (product->m == 0 || product->n == 0) return;
+    note(compute, library.product(handle_of(compute), operation(product->transpose_b),
+                                  operation(product->transpose_a), static_cast<int>(product->n),
+                                  static_cast<int>(product->m), static_cast<int>(product->k),
+                                  &product->alpha, b, type, static_cast<int>(product->ldb), a, type,
+                                  static_cast<int>(product->lda), &product->beta, c, CUDA_R_32F,
+                                  static_cast<int>(product->ldc), precision, CUBLAS_GEMM_DEFAULT));
 }
 
-void cuda_products(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                   int64_t k, float alpha, const float *a, int64_t lda, int64_t stride_a, const float *b,
-                   int64_t ldb, int64_t stride_b, float beta, float *c, int64_t ldc, int64_t stride_c,
-                   int64_t batch) {
-    if (m == 0 || n == 0 || batch == 0) return;
-    note(compute, library.products(handle_of(compute), transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                   transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, static_cast<int>(n),
-                                   static_cast<int>(m), static_cast<int>(k), &alpha, b, CUDA_R_32F,
-                                   static_cast<int>(ldb), stride_b, a, CUDA_R_32F, static_cast<int>(lda),
-                                   stride_a, &beta, c, CUDA_R_32F, static_cast<int>(ldc), stride_c,
-                                   static_cast<int>(batch), compute_type(compute), CUBLAS_GEMM_DEFAULT));
+void cuda_product(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
+                  const float *b) {
+    multiply(compute, c, product, a, b, CUDA_R_32F, compute_type(compute));
 }
+
+void cuda_product_bf16(vlp_compute *compute, float *c, const vlp_product *product, const vlp_bf16 *a,
+                       const vlp_bf16 *b) {
+    multiply(compute, c, product, a, b, CUDA_R_16BF, CUBLAS_COMPUTE_32F);
+}
+
+void cuda_products(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
+                   const float *b, const product_batch *batch) {
+    if (product->m == 0 || product->n == 0 || batch->count == 0) return;
+    note(compute,
+         library.products(handle_of(compute), operation(product->transpose_b),
+                          operation(product->transpose_a), static_cast<int>(product->n),
+                          static_cast<int>(product->m), static_cast<int>(product->k), &product->alpha, b,
+                          CUDA_R_32F, static_cast<int>(product->ldb), batch->stride_b, a, CUDA_R_32F,
+                          static_cast<int>(product->lda), batch->stride_a, &product->beta, c, CUDA_R_32F,
+                          static_cast<int>(product->ldc), batch->stride_c,
+                          static_cast<int>(batch->count), compute_type(compute), CUBLAS_GEMM_DEFAULT));
+}
+
+const vlp_blas_operations cuda_blas_operations = {.product = cuda_product};

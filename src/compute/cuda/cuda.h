@@ -1,8 +1,8 @@
-/* The CUDA backend's inside: its state, its memory, and what its files give each other.
+/* Internals of the CUDA backend: its state, its memory, and what its files share.
  *
- * All work goes into one stream, in the order it is asked for, but for what is asked for aside: that
- * goes into a second one, with working memory of its own. A call that fails is noted down once and
- * reported by the next operation that returns a status. Working memory grows when an operation needs
+ * All work goes into one stream, in the order of the calls, except between fork_begin and fork_end:
+ * that goes into a second stream, with working memory of its own. A call that fails is recorded once
+ * and reported by the next operation that returns a status. Working memory grows when an operation needs
  * more; plans that were recorded over the old memory are then recorded anew (`generation`). */
 #ifndef VLP_COMPUTE_CUDA_CUDA_H
 #define VLP_COMPUTE_CUDA_CUDA_H
@@ -64,7 +64,7 @@ struct vlp_compute {
     cudaStream_t stream;     /* where work goes now */
     cudaStream_t streams[2]; /* the main one, and the one aside */
     int aside;               /* which of them `stream` is */
-    cudaEvent_t forked, concat;
+    cudaEvent_t forked, joined;
     int multiprocessors;
     size_t shared_limit; /* bytes of shared memory a block can ask for */
     cuda_blas *blas;
@@ -127,95 +127,58 @@ bool cuda_sort(vlp_compute *compute, cuda_segments *out, const int32_t *ids, int
 vlp_status cuda_blas_load(void); /* whether cuBLAS is there */
 vlp_status cuda_blas_open(vlp_compute *compute);
 void cuda_blas_close(vlp_compute *compute);
-/* `batch` products of row-major matrices that stand apart by strides. */
-void cuda_products(vlp_compute *compute, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                   int64_t k, float alpha, const float *a, int64_t lda, int64_t stride_a, const float *b,
-                   int64_t ldb, int64_t stride_b, float beta, float *c, int64_t ldc, int64_t stride_c,
-                   int64_t batch);
+/* Products of row-major matrices that are strides apart. */
+typedef struct product_batch {
+    int64_t stride_a, stride_b, stride_c, count;
+} product_batch;
+void cuda_products(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
+                   const float *b, const product_batch *batch);
 
-/* ---- The operations, one file a group, as in cpu/ ---- */
-void cuda_product(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const float *, int64_t,
-                  const float *, int64_t, float, float *, int64_t);
-void cuda_product_bf16(vlp_compute *, bool, bool, int64_t, int64_t, int64_t, float, const vlp_bf16 *,
-                       int64_t, const vlp_bf16 *, int64_t, float, float *, int64_t);
-void cuda_convert_rows(vlp_compute *, vlp_bf16 *, const vlp_bf16_layout *, const float *, int64_t,
-                       int64_t);
-void cuda_gather(vlp_compute *, float *, const float *, const int32_t *, int64_t, int32_t);
-vlp_status cuda_scatter_add(vlp_compute *, float *, uint8_t *, const float *, const float *,
-                            const int32_t *, int64_t, int32_t, int32_t);
-vlp_status cuda_scatter_mean(vlp_compute *, float *, uint8_t *, const float *, float, const int32_t *,
-                             const int32_t *, int64_t, int32_t, int32_t, int32_t);
-void cuda_add(vlp_compute *, float *, const float *, int64_t);
-void cuda_project_add(vlp_compute *, float *, const float *, const float *, const float *, int64_t,
-                      int32_t);
-void cuda_inverse_norms(vlp_compute *, float *, const float *, int64_t, int32_t);
-void cuda_scale_columns(vlp_compute *, float *, const float *, int64_t, int64_t);
-vlp_status cuda_n3_loss(vlp_compute *, double *, float *, uint8_t *, const float *, const int32_t *,
-                        int64_t, int32_t, int32_t, float, bool);
-void cuda_sum(vlp_compute *, double *, const float *, int64_t, double);
-void cuda_square_sum(vlp_compute *, double *, const float *, const uint8_t *, int64_t, int32_t);
-void cuda_query(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,
-                int64_t, bool);
-vlp_status cuda_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
-                               const float *, const int32_t *, const float *, int32_t, int64_t, bool);
-void cuda_relation_query(vlp_compute *, const vlp_form *, float *, const float *, const float *,
-                         int64_t);
-void cuda_relation_query_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
-                                  const float *, const float *, int64_t);
-void cuda_answer(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *, const float *,
-                 int64_t);
-vlp_status cuda_answer_backward(vlp_compute *, const vlp_form *, float *, float *, const float *,
-                                const float *, const int32_t *, const float *, int32_t, int64_t);
-vlp_status cuda_pair_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
-                            const float *, const float *, int32_t, const vlp_pairs *);
-vlp_status cuda_pair_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,
-                              const float *, const float *, const int32_t *, const float *, int32_t,
-                              const float *, int32_t, const vlp_pairs *);
-vlp_status cuda_pair_update(vlp_compute *, const vlp_form *, const vlp_update *, const vlp_updated *,
-                            const float *, const float *, const vlp_pairs *);
-vlp_status cuda_pair_norms(vlp_compute *, float *, const float *, int32_t, const vlp_bf16_layout *);
-vlp_status cuda_moved_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
-                             const float *, const float *, const vlp_pairs *);
-vlp_status cuda_moved_backward(vlp_compute *, const vlp_form *, float *, float *, uint8_t *, float *,
-                               const float *, const float *, const int32_t *, const float *, int32_t,
-                               const float *, int32_t, const vlp_pairs *);
-vlp_status cuda_all_scores(vlp_compute *, const vlp_form *, float *, const float *, const int32_t *,
-                           const float *, const float *, int32_t, int64_t);
-void cuda_negative_loss(vlp_compute *, const vlp_weight_form *, float *, float *, const float *, int32_t,
-                        int32_t);
-void cuda_softmax_loss(vlp_compute *, float *, vlp_bf16 *, float *, const int32_t *, const float *,
-                       const float *, const float *, float, int64_t, int64_t, int64_t);
-vlp_status cuda_sample(vlp_compute *, int32_t *, const int32_t *, int32_t, const int64_t *,
-                       const int64_t *, const int32_t *, const vlp_sample_options *);
-void cuda_update(vlp_compute *, const vlp_update *, const vlp_updated *, int32_t);
-void cuda_mean_references(vlp_compute *, const vlp_form *, const vlp_aggregator_inputs *,
-                          const vlp_reference_batch *, const float *, const float *, const int32_t *,
-                          const float *, int64_t);
-void cuda_concat_query(vlp_compute *, const vlp_form *, float *, vlp_bf16 *, const float *,
-                       const float *, const int32_t *, const float *, int64_t);
-void cuda_tanh_normalize(vlp_compute *, float *, float *, float *, vlp_bf16 *, const vlp_bf16_layout *,
-                         const float *, int64_t, int32_t);
-void cuda_tanh_normalize_backward(vlp_compute *, float *, const float *, const vlp_bf16_layout *,
-                                  const float *, const float *, const float *, int64_t, int32_t);
-void cuda_bias_backward(vlp_compute *, float *, float *, float *, vlp_bf16 *, const int32_t *, int64_t,
-                        int32_t);
-vlp_status cuda_rank(vlp_compute *, int32_t *, int32_t *, int32_t *, const vlp_ranked *);
-vlp_status cuda_selection_new(vlp_compute *, vlp_selection **, int32_t, int32_t, int32_t);
-void cuda_selection_free(vlp_compute *, vlp_selection *);
-vlp_status cuda_selection_start(vlp_compute *, vlp_selection *, const vlp_excluded *, int32_t);
-vlp_status cuda_selection_offer(vlp_compute *, vlp_selection *, const float *, const float *,
-                                const float *, vlp_mixture, int32_t, int32_t);
-vlp_status cuda_selection_finish(vlp_compute *, vlp_best *, vlp_selection *);
-vlp_plan *cuda_plan_new(vlp_compute *);
-void cuda_plan_free(vlp_compute *, vlp_plan *);
-bool cuda_step_begin(vlp_compute *, vlp_plan *, const vlp_step_values *);
-vlp_status cuda_step_end(vlp_compute *, vlp_plan *);
-void cuda_choose_batch(vlp_compute *, const vlp_query_tables *, const vlp_batch *);
-vlp_status cuda_choose_columns(vlp_compute *, int32_t *, const vlp_columns *, const int32_t *, int32_t,
-                               int32_t, int32_t, uint64_t);
-void cuda_fork_begin(vlp_compute *);
-void cuda_fork_end(vlp_compute *);
-void cuda_fork_join(vlp_compute *);
-void cuda_check_step(vlp_compute *, vlp_step_report *, const vlp_step_check *);
+/* ---- moved.cu: pairs whose answers the relation transforms, as in pairs.cu ---- */
+vlp_status cuda_moved_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                             const vlp_related_rows *queries, const vlp_pairs *pairs);
+vlp_status cuda_moved_backward(vlp_compute *compute, const vlp_pair_gradients *out, const vlp_form *form,
+                               const float *scores_grad, const vlp_related_rows *queries,
+                               const vlp_pairs *pairs);
+
+/* ---- The operations, one table per file, as in cpu/ ---- */
+extern const vlp_step_operations cuda_step_operations;
+extern const vlp_blas_operations cuda_blas_operations;
+extern const vlp_row_operations cuda_row_operations;
+extern const vlp_transform_operations cuda_transform_operations;
+extern const vlp_pair_operations cuda_pair_operations;
+extern const vlp_sample_operations cuda_sample_operations;
+extern const vlp_loss_operations cuda_loss_operations;
+extern const vlp_score_operations cuda_score_operations;
+extern const vlp_aggregator_operations cuda_aggregator_operations;
+extern const vlp_optimizer_operations cuda_optimizer_operations;
+extern const vlp_rank_operations cuda_rank_operations;
+extern const vlp_select_operations cuda_select_operations;
+
+/* The bf16 operations, in the files of what they are variants of. */
+void cuda_product_bf16(vlp_compute *compute, float *c, const vlp_product *product, const vlp_bf16 *a,
+                       const vlp_bf16 *b);
+void cuda_convert_rows(vlp_compute *compute, vlp_bf16 *out, const vlp_bf16_layout *layout,
+                       const float *from, int64_t stride, int64_t rows);
+vlp_status cuda_pair_update(vlp_compute *compute, const vlp_updated *table, const vlp_update *update,
+                            const vlp_form *form, const float *scores_grad, const float *q,
+                            const vlp_pairs *pairs);
+vlp_status cuda_pair_norms(vlp_compute *compute, float *inverse_norms, const float *entity_table,
+                           int32_t entities, const vlp_bf16_layout *layout);
+
+/* Operations that other files call, as in compute/backend.h. */
+void cuda_product(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
+                  const float *b);
+void cuda_gather(vlp_compute *compute, float *out, const float *table, const int32_t *ids, int64_t count,
+                 int32_t width);
+vlp_status cuda_scatter_add(vlp_compute *compute, const vlp_table_gradient *table, const float *rows,
+                            const float *weights, const int32_t *ids, int64_t count);
+void cuda_add(vlp_compute *compute, float *x, const float *y, int64_t count);
+void cuda_query(vlp_compute *compute, float *q, const vlp_form *form, const vlp_related_rows *heads,
+                bool linear);
+vlp_status cuda_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                           const vlp_related_rows *queries, const float *entity_table, int32_t entities);
+/* k (count, query_width) of answers (count, entity_width). */
+void cuda_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp_related_rows *answers);
 
 #endif

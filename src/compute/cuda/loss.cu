@@ -35,8 +35,9 @@ __global__ static void negative_rows(vlp_weight_form form, float *scores, float 
     row[0] = -half * vlp_sigmoid(-c);
 }
 
-void cuda_negative_loss(vlp_compute *compute, const vlp_weight_form *form, float *scores,
-                        float *row_loss, const float *weights, int32_t batch, int32_t width) {
+static void negative_loss(vlp_compute *compute, float *scores, float *row_loss,
+                          const vlp_weight_form *form, const float *weights, int32_t batch,
+                          int32_t width) {
     if (batch == 0) return;
     LAUNCH(compute, negative_rows, static_cast<unsigned>(batch), NEGATIVE_THREADS, 0, *form, scores,
            row_loss, weights, width);
@@ -49,7 +50,7 @@ void cuda_negative_loss(vlp_compute *compute, const vlp_weight_form *form, float
 /* Below every logit that is a number. */
 constexpr float LOWEST = -3e38f;
 
-/* Rounded step by step: concat with what is done to it next, a logit would differ from itself. */
+/* Rounded step by step: contracted with the operation after it, a logit would differ from itself. */
 __device__ static float logit_of(float x, float temperature, float scale) {
     return __fmul_rn(x, __fmul_rn(temperature, scale));
 }
@@ -123,7 +124,7 @@ __device__ static void set_gradients(const softmax_row &row, float maximum, floa
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         x[i] = __fmul_rn(__expf(x[i] - maximum), share);
-        /* Not concat with a product: a sure answer has no gradient at all. */
+        /* Not contracted with the product: an answer of probability 1 has a gradient of zero. */
         if (j + i == answer) x[i] -= full;
         x[i] *= s[i];
     }
@@ -158,22 +159,23 @@ __global__ static void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) row_loss[i] = weight * (logf(sum) - (gold - maximum));
 }
 
-void cuda_softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
-                       const int32_t *answers, const float *weights, const float *column_scale,
-                       const float *column_offset, float temperature, int64_t count, int64_t columns,
-                       int64_t stride) {
-    if (count == 0) return;
+static void softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
+                         const vlp_softmax *softmax) {
+    const float *scale = softmax->column_scale, *offset = softmax->column_offset;
+    if (softmax->count == 0) return;
     uintptr_t places = reinterpret_cast<uintptr_t>(logits) | reinterpret_cast<uintptr_t>(bf16) |
-                       reinterpret_cast<uintptr_t>(column_scale) |
-                       reinterpret_cast<uintptr_t>(column_offset);
-    bool aligned = stride % 4 == 0 && places % sizeof(float4) == 0 && !column_offset;
-    int32_t width = static_cast<int32_t>(columns);
+                       reinterpret_cast<uintptr_t>(scale) | reinterpret_cast<uintptr_t>(offset);
+    bool aligned = softmax->stride % 4 == 0 && places % sizeof(float4) == 0 && !offset;
+    int32_t width = static_cast<int32_t>(softmax->columns);
     softmax_row row = {
-        logits, bf16, column_scale, column_offset, temperature, width, aligned ? width / 4 * 4 : 0};
-    if (columns > 4096)
-        LAUNCH(compute, softmax_rows<1024>, static_cast<unsigned>(count), 1024, 0, row, row_loss,
-               answers, weights, stride);
+        logits, bf16, scale, offset, softmax->temperature, width, aligned ? width / 4 * 4 : 0};
+    unsigned rows = static_cast<unsigned>(softmax->count);
+    if (softmax->columns > 4096)
+        LAUNCH(compute, softmax_rows<1024>, rows, 1024, 0, row, row_loss, softmax->answers,
+               softmax->weights, softmax->stride);
     else
-        LAUNCH(compute, softmax_rows<128>, static_cast<unsigned>(count), 128, 0, row, row_loss, answers,
-               weights, stride);
+        LAUNCH(compute, softmax_rows<128>, rows, 128, 0, row, row_loss, softmax->answers,
+               softmax->weights, softmax->stride);
 }
+
+const vlp_loss_operations cuda_loss_operations = {.negative = negative_loss, .softmax = softmax_loss};

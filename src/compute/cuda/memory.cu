@@ -91,7 +91,7 @@ static void cuda_dismiss(vlp_compute *compute, const void *memory) {
     cuda_release(compute, const_cast<void *>(memory));
 }
 
-static bool cuda_memory(vlp_compute *compute, int64_t *unused, int64_t *total) {
+static bool cuda_available(vlp_compute *compute, int64_t *unused, int64_t *total) {
     size_t free_bytes = 0, all_bytes = 0;
     *unused = *total = 0;
     if (!cuda_note(compute, cudaMemGetInfo(&free_bytes, &all_bytes), "asking for the memory"))
@@ -157,7 +157,7 @@ static void cuda_close(vlp_compute *compute) {
     if (compute->ring) cudaFreeHost(compute->ring);
     cudaFree(compute->values);
     if (compute->forked) cudaEventDestroy(compute->forked);
-    if (compute->concat) cudaEventDestroy(compute->concat);
+    if (compute->joined) cudaEventDestroy(compute->joined);
     for (cudaStream_t stream : compute->streams)
         if (stream) cudaStreamDestroy(stream);
     free(compute);
@@ -181,7 +181,7 @@ static void open_parts(vlp_compute *compute) {
                                                i == 0 ? low : high),
                   "making a stream");
     compute->stream = compute->streams[0];
-    for (cudaEvent_t *event : {&compute->forked, &compute->concat})
+    for (cudaEvent_t *event : {&compute->forked, &compute->joined})
         cuda_note(compute, cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
     cuda_note(compute, cudaMalloc(&compute->values, sizeof(vlp_step_values)), "taking memory");
     cuda_note(compute, cudaMallocHost(&compute->ring, RING * sizeof(vlp_step_values)),
@@ -215,95 +215,46 @@ static vlp_status cuda_open(vlp_compute **out, int32_t) {
 
 /* ---- The table ----------------------------------------------------------------------------------- */
 
-static void fill_memory_operations(vlp_backend *table) {
-    table->name = "cuda";
-    table->stride = 32;
-    table->uses_bf16 = true;
-    table->even = true;
-    table->tile = 32 << 20;
-    table->probe = cuda_probe;
-    table->open = cuda_open;
-    table->close = cuda_close;
-    table->allocate = cuda_allocate;
-    table->release = cuda_release;
-    table->upload = cuda_copy;
-    table->download = cuda_copy;
-    table->zero = cuda_zero;
-    table->fill_bytes = cuda_fill_bytes;
-    table->resident = cuda_resident;
-    table->dismiss = cuda_dismiss;
-    table->memory = cuda_memory;
-}
+static const vlp_memory_operations memory_operations = {.allocate = cuda_allocate,
+                                                        .release = cuda_release,
+                                                        .upload = cuda_copy,
+                                                        .download = cuda_copy,
+                                                        .zero = cuda_zero,
+                                                        .fill_bytes = cuda_fill_bytes,
+                                                        .resident = cuda_resident,
+                                                        .dismiss = cuda_dismiss,
+                                                        .available = cuda_available};
 
-static void fill_step_operations(vlp_backend *table) {
-    table->plan_new = cuda_plan_new;
-    table->plan_free = cuda_plan_free;
-    table->step_begin = cuda_step_begin;
-    table->step_end = cuda_step_end;
-    table->choose_batch = cuda_choose_batch;
-    table->choose_columns = cuda_choose_columns;
-    table->sum = cuda_sum;
-    table->square_sum = cuda_square_sum;
-    table->check_step = cuda_check_step;
-    table->fork_begin = cuda_fork_begin;
-    table->fork_end = cuda_fork_end;
-    table->fork_join = cuda_fork_join;
-    table->sample = cuda_sample;
-    table->update = cuda_update;
-    table->rank = cuda_rank;
-    table->negative_loss = cuda_negative_loss;
-    table->softmax_loss = cuda_softmax_loss;
-    table->n3_loss = cuda_n3_loss;
-}
+static const vlp_bf16_operations bf16_operations = {.product = cuda_product_bf16,
+                                                    .convert_rows = cuda_convert_rows,
+                                                    .pair_update = cuda_pair_update,
+                                                    .pair_norms = cuda_pair_norms};
 
-static void fill_row_operations(vlp_backend *table) {
-    table->product = cuda_product;
-    table->product_bf16 = cuda_product_bf16;
-    table->convert_rows = cuda_convert_rows;
-    table->gather = cuda_gather;
-    table->scatter_add = cuda_scatter_add;
-    table->scatter_mean = cuda_scatter_mean;
-    table->add = cuda_add;
-    table->project_add = cuda_project_add;
-    table->inverse_norms = cuda_inverse_norms;
-    table->scale_columns = cuda_scale_columns;
-}
-
-static void fill_model_operations(vlp_backend *table) {
-    table->query = cuda_query;
-    table->query_backward = cuda_query_backward;
-    table->relation_query = cuda_relation_query;
-    table->relation_query_backward = cuda_relation_query_backward;
-    table->answer_backward = cuda_answer_backward;
-    table->pair_scores = cuda_pair_scores;
-    table->pair_backward = cuda_pair_backward;
-    table->pair_update = cuda_pair_update;
-    table->pair_norms = cuda_pair_norms;
-    table->all_scores = cuda_all_scores;
-    table->mean_references = cuda_mean_references;
-    table->concat_query = cuda_concat_query;
-    table->tanh_normalize = cuda_tanh_normalize;
-    table->tanh_normalize_backward = cuda_tanh_normalize_backward;
-    table->bias_backward = cuda_bias_backward;
-}
-
-static void fill_selection_operations(vlp_backend *table) {
-    table->selection_new = cuda_selection_new;
-    table->selection_free = cuda_selection_free;
-    table->selection_start = cuda_selection_start;
-    table->selection_offer = cuda_selection_offer;
-    table->selection_finish = cuda_selection_finish;
-}
+static const vlp_backend backend = {.name = "cuda",
+                                    .stride = 32,
+                                    .tile = 32 << 20,
+                                    .position_invariant_scores = true,
+                                    .probe = cuda_probe,
+                                    .open = cuda_open,
+                                    .close = cuda_close,
+                                    .memory = &memory_operations,
+                                    .steps = &cuda_step_operations,
+                                    .blas = &cuda_blas_operations,
+                                    .rows = &cuda_row_operations,
+                                    .transform = &cuda_transform_operations,
+                                    .pairs = &cuda_pair_operations,
+                                    .sample = &cuda_sample_operations,
+                                    .loss = &cuda_loss_operations,
+                                    .scores = &cuda_score_operations,
+                                    .aggregator = &cuda_aggregator_operations,
+                                    .optimizer = &cuda_optimizer_operations,
+                                    .rank = &cuda_rank_operations,
+                                    .select = &cuda_select_operations,
+                                    .bf16 = &bf16_operations};
 
 extern "C" __attribute__((visibility("default"))) const vlp_backend *
 vlp_backend_load(int32_t version, vlp_fail_function fail) {
-    static vlp_backend table;
     if (version != VLP_BACKEND_VERSION) return nullptr;
     cuda_fail_function = fail;
-    fill_memory_operations(&table);
-    fill_step_operations(&table);
-    fill_row_operations(&table);
-    fill_model_operations(&table);
-    fill_selection_operations(&table);
-    return &table;
+    return &backend;
 }

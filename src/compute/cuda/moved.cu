@@ -37,17 +37,25 @@ static bool open_moved(vlp_compute *compute, moved *work, const vlp_form *form, 
     return work->answers_grad && work->rows_grad && work->matrices_grad;
 }
 
-/* k of the pairs of queries first .. first + count: zeros where there is nobody. */
-static void move_chunk(vlp_compute *compute, const moved *work, const int32_t *relations,
-                       const float *relation_table, const float *entity_table, const int32_t *entities,
-                       int64_t first, int64_t count) {
-    int32_t e = work->form->entity_width, q = work->form->query_width;
+/* k of the pairs of queries first .. first + count: zeros where masked. */
+static void move_chunk(vlp_compute *compute, const moved *work, const vlp_related_rows *queries,
+                       const vlp_pairs *pairs, int64_t first, int64_t count) {
+    int32_t e = work->form->entity_width, q = work->form->query_width, r = work->form->relation_width;
     int64_t width = work->width;
-    cuda_gather(compute, work->rows, entity_table, entities + first * width, count * width, e);
-    cuda_gather(compute, work->matrices, relation_table, relations + first, count,
-                work->form->relation_width);
-    cuda_products(compute, false, true, width, q, e, 1, work->rows, e, width * e, work->matrices, e,
-                  work->form->relation_width, 0, work->answers, q, width * q, count);
+    cuda_gather(compute, work->rows, pairs->table, pairs->entities + first * width, count * width, e);
+    cuda_gather(compute, work->matrices, queries->relation_table, queries->relations + first, count, r);
+    vlp_product product = {.transpose_a = false,
+                           .transpose_b = true,
+                           .m = width,
+                           .n = q,
+                           .k = e,
+                           .alpha = 1,
+                           .beta = 0,
+                           .lda = e,
+                           .ldb = e,
+                           .ldc = q};
+    product_batch batch = {.stride_a = width * e, .stride_b = r, .stride_c = width * q, .count = count};
+    cuda_products(compute, work->answers, &product, work->rows, work->matrices, &batch);
 }
 
 /* The distance of two rows, for every lane of the warp. */
@@ -71,25 +79,23 @@ __global__ static void score_moved(float *scores, const float *q, const float *a
     if (threadIdx.x % 32 == 0) scores[pair] = entities[pair] < 0 ? -INFINITY : margin - distance;
 }
 
-vlp_status cuda_moved_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
-                             const int32_t *relations, const float *relation_table,
-                             const float *entity_table, const vlp_pairs *pairs) {
+vlp_status cuda_moved_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                             const vlp_related_rows *queries, const vlp_pairs *pairs) {
     moved work;
     if (!open_moved(compute, &work, form, pairs, false)) return cuda_status(compute);
     int64_t width = pairs->width;
     for (int64_t first = 0; first < pairs->batch; first += work.chunk) {
         int64_t count = pairs->batch - first < work.chunk ? pairs->batch - first : work.chunk;
-        move_chunk(compute, &work, relations, relation_table, entity_table, pairs->entities, first,
-                   count);
+        move_chunk(compute, &work, queries, pairs, first, count);
         LAUNCH(compute, score_moved, cuda_blocks(count * width, PAIR_WARPS), 32 * PAIR_WARPS, 0,
-               scores + first * width, q + first * form->query_width, work.answers,
+               scores + first * width, queries->rows + first * form->query_width, work.answers,
                pairs->entities + first * width, count * width, pairs->width, form->query_width,
                form->margin, form->similarity == VLP_MINUS_L1);
     }
     return cuda_status(compute);
 }
 
-/* k_grad of every pair; zeros where there is nobody. */
+/* k_grad of every pair; zeros where masked. */
 __global__ static void moved_gradients(float *answers_grad, const float *scores_grad, const float *q,
                                        const float *answers, const int32_t *entities, int64_t count,
                                        int32_t width, int32_t query_width, bool l1) {
@@ -123,39 +129,65 @@ __global__ static void moved_query_gradients(float *q_grad, const float *answers
     q_grad[query * query_width + j] = -sum;
 }
 
-vlp_status cuda_moved_backward(vlp_compute *compute, const vlp_form *form, float *q_grad,
-                               float *entity_grad, uint8_t *touched, float *relation_grad,
-                               const float *scores_grad, const float *q, const int32_t *relations,
-                               const float *relation_table, int32_t relation_count,
-                               const float *entity_table, int32_t entities, const vlp_pairs *pairs) {
+/* rows_grad = k_grad W, matrices_grad = k_grad^T rows, of `count` queries. */
+static void chunk_gradients(vlp_compute *compute, const moved *work, int64_t count) {
+    int32_t e = work->form->entity_width, d = work->form->query_width, r = work->form->relation_width;
+    int64_t width = work->width;
+    vlp_product rows = {.transpose_a = false,
+                        .transpose_b = false,
+                        .m = width,
+                        .n = e,
+                        .k = d,
+                        .alpha = 1,
+                        .beta = 0,
+                        .lda = d,
+                        .ldb = e,
+                        .ldc = e};
+    product_batch by_rows = {
+        .stride_a = width * d, .stride_b = r, .stride_c = width * e, .count = count};
+    cuda_products(compute, work->rows_grad, &rows, work->answers_grad, work->matrices, &by_rows);
+    cuda_note(compute,
+              cudaMemsetAsync(work->matrices_grad, 0,
+                              static_cast<size_t>(count) * static_cast<size_t>(r) * sizeof(float),
+                              compute->stream),
+              "clearing memory");
+    vlp_product matrices = {.transpose_a = true,
+                            .transpose_b = false,
+                            .m = d,
+                            .n = e,
+                            .k = width,
+                            .alpha = 1,
+                            .beta = 0,
+                            .lda = d,
+                            .ldb = e,
+                            .ldc = e};
+    product_batch by_matrices = {
+        .stride_a = width * d, .stride_b = width * e, .stride_c = r, .count = count};
+    cuda_products(compute, work->matrices_grad, &matrices, work->answers_grad, work->rows, &by_matrices);
+}
+
+vlp_status cuda_moved_backward(vlp_compute *compute, const vlp_pair_gradients *out, const vlp_form *form,
+                               const float *scores_grad, const vlp_related_rows *queries,
+                               const vlp_pairs *pairs) {
     moved work;
     if (!open_moved(compute, &work, form, pairs, true)) return cuda_status(compute);
     int64_t width = pairs->width;
-    int32_t e = form->entity_width, d = form->query_width, r = form->relation_width;
+    int32_t d = form->query_width;
+    const vlp_table_gradient relations = {out->relations, nullptr, queries->relation_count,
+                                          form->relation_width};
     for (int64_t first = 0; first < pairs->batch; first += work.chunk) {
         int64_t count = pairs->batch - first < work.chunk ? pairs->batch - first : work.chunk;
         const int32_t *members = pairs->entities + first * width;
-        move_chunk(compute, &work, relations, relation_table, entity_table, pairs->entities, first,
-                   count);
+        move_chunk(compute, &work, queries, pairs, first, count);
         LAUNCH(compute, moved_gradients, cuda_blocks(count * width, PAIR_WARPS), 32 * PAIR_WARPS, 0,
-               work.answers_grad, scores_grad + first * width, q + first * d, work.answers, members,
-               count * width, pairs->width, d, form->similarity == VLP_MINUS_L1);
+               work.answers_grad, scores_grad + first * width, queries->rows + first * d, work.answers,
+               members, count * width, pairs->width, d, form->similarity == VLP_MINUS_L1);
         LAUNCH(compute, moved_query_gradients, dim3(static_cast<unsigned>(count), cuda_blocks(d, 64)),
-               64, 0, q_grad + first * d, work.answers_grad, pairs->width, d);
-        /* rows_grad = k_grad W, matrices_grad = k_grad^T rows */
-        cuda_products(compute, false, false, width, e, d, 1, work.answers_grad, d, width * d,
-                      work.matrices, e, r, 0, work.rows_grad, e, width * e, count);
-        cuda_note(compute,
-                  cudaMemsetAsync(work.matrices_grad, 0,
-                                  static_cast<size_t>(count) * static_cast<size_t>(r) * sizeof(float),
-                                  compute->stream),
-                  "clearing memory");
-        cuda_products(compute, true, false, d, e, width, 1, work.answers_grad, d, width * d, work.rows,
-                      e, width * e, 0, work.matrices_grad, e, r, count);
-        cuda_scatter_add(compute, relation_grad, nullptr, work.matrices_grad, nullptr, relations + first,
-                         count, relation_count, r);
-        cuda_scatter_add(compute, entity_grad, touched, work.rows_grad, nullptr, members, count * width,
-                         entities, e);
+               64, 0, out->queries + first * d, work.answers_grad, pairs->width, d);
+        chunk_gradients(compute, &work, count);
+        cuda_scatter_add(compute, &relations, work.matrices_grad, nullptr, queries->relations + first,
+                         count);
+        cuda_scatter_add(compute, &out->entities, work.rows_grad, nullptr, members, count * width);
     }
     return cuda_status(compute);
 }

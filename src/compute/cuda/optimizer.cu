@@ -96,10 +96,12 @@ __global__ static void __launch_bounds__(UPDATE_THREADS)
     if (table.touched && threadIdx.x == 0) table.touched[row] = 0;
 }
 
-void cuda_update(vlp_compute *compute, const vlp_update *update, const vlp_updated *tables,
-                 int32_t count) {
+static void update_tables(vlp_compute *compute, const vlp_update *update, const vlp_updated *tables,
+                          int32_t count) {
+    assert(count <= VLP_MAX_TABLES);
     update_list list = {};
     for (int32_t i = 0; i < count; i++) {
+        assert(tables[i].table >= 0 && tables[i].table < VLP_MAX_TABLES);
         list.tables[i] = tables[i];
         list.first[i + 1] = list.first[i] + tables[i].rows;
     }
@@ -107,3 +109,5 @@ void cuda_update(vlp_compute *compute, const vlp_update *update, const vlp_updat
     LAUNCH(compute, update_rows, static_cast<unsigned>(list.first[count]), UPDATE_THREADS, 0, *update,
            list, compute->values);
 }
+
+const vlp_optimizer_operations cuda_optimizer_operations = {.update = update_tables};

@@ -68,13 +68,13 @@ __global__ static void index_pairs(int32_t *query, int32_t *begin, const uint32_
 }
 
 /* Whether these are the pairs that were sorted last. */
-static bool is_sorted(const vlp_compute *compute, const vlp_pairs *pairs, int32_t entities) {
+static bool is_sorted(const vlp_compute *compute, const vlp_pairs *pairs) {
     return compute->pairs_of == pairs->entities && compute->pairs_batch == pairs->batch &&
-           compute->pairs_width == pairs->width && compute->pairs_rows == entities;
+           compute->pairs_width == pairs->width && compute->pairs_rows == pairs->table_rows;
 }
 
-static bool sort_pairs(vlp_compute *compute, sorted_pairs *out, const vlp_pairs *pairs, int32_t entities,
-                       bool again) {
+static bool sort_pairs(vlp_compute *compute, sorted_pairs *out, const vlp_pairs *pairs, bool again) {
+    int32_t entities = pairs->table_rows;
     int64_t total = static_cast<int64_t>(pairs->batch) * pairs->width;
     int32_t *query = scratch<int32_t>(compute, SLOT_PAIR_QUERY, total);
     int32_t *begin = scratch<int32_t>(compute, SLOT_PAIR_BEGIN, static_cast<int64_t>(entities) + 1);
@@ -321,9 +321,9 @@ static void launch_scores(vlp_compute *compute, const pair_work *work, float *pa
 }
 
 template <int SIMILARITY, int LANES>
-static void launch_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+static void launch_gradients(vlp_compute *compute, const vlp_table_gradient *out, const pair_work *work,
                              const float *weights) {
-    LAUNCH(compute, (walk_gradients<SIMILARITY, LANES>), work->grid, WALK_THREADS, 0, out->entities,
+    LAUNCH(compute, (walk_gradients<SIMILARITY, LANES>), work->grid, WALK_THREADS, 0, out->rows,
            out->touched, weights, work->q, work->table, work->pairs, work->cut, work->form->query_width,
            work->form->entity_width);
 }
@@ -341,18 +341,18 @@ static void run_scores(vlp_compute *compute, const pair_work *work, float *parts
 }
 
 template <int SIMILARITY>
-static void run_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+static void run_gradients(vlp_compute *compute, const vlp_table_gradient *out, const pair_work *work,
                           const float *weights) {
     if (work->lanes == 32)
-        launch_gradients<SIMILARITY, 32>(compute, work, out, weights);
+        launch_gradients<SIMILARITY, 32>(compute, out, work, weights);
     else if (work->lanes == 16)
-        launch_gradients<SIMILARITY, 16>(compute, work, out, weights);
+        launch_gradients<SIMILARITY, 16>(compute, out, work, weights);
     else
-        launch_gradients<SIMILARITY, 8>(compute, work, out, weights);
+        launch_gradients<SIMILARITY, 8>(compute, out, work, weights);
 }
 
 static bool open_work(vlp_compute *compute, pair_work *work, const vlp_form *form, const float *q,
-                      const float *table, int32_t entities, const vlp_pairs *pairs, bool again) {
+                      const vlp_pairs *pairs, bool again) {
     int64_t total = static_cast<int64_t>(pairs->batch) * pairs->width;
     if (total > INT32_MAX) {
         cuda_note(compute, cudaErrorInvalidValue, "more than 2^31 pairs; lower batch or negatives");
@@ -362,12 +362,13 @@ static bool open_work(vlp_compute *compute, pair_work *work, const vlp_form *for
     work->form = form;
     work->given = pairs;
     work->q = q;
-    work->table = table;
+    work->table = pairs->table;
     plan_slices(work);
-    again = again || !is_sorted(compute, pairs, entities);
+    again = again || !is_sorted(compute, pairs);
     if (pairs->bf16 && !cuda_convert_queries(compute, work, again)) return false;
-    work->grid = dim3(cuda_blocks(entities, WALK_THREADS / 32), static_cast<unsigned>(work->cut.slices));
-    return sort_pairs(compute, &work->pairs, pairs, entities, again);
+    work->grid =
+        dim3(cuda_blocks(pairs->table_rows, WALK_THREADS / 32), static_cast<unsigned>(work->cut.slices));
+    return sort_pairs(compute, &work->pairs, pairs, again);
 }
 
 template <int SIMILARITY>
@@ -401,35 +402,31 @@ static float *make_weights(vlp_compute *compute, const pair_work *work, const fl
 }
 
 template <int SIMILARITY>
-static void make_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+static void make_gradients(vlp_compute *compute, const vlp_pair_gradients *out, const pair_work *work,
                            const float *weights) {
     float *sorted = make_weights<SIMILARITY>(compute, work, &weights);
     if (!sorted) return;
     if (work->queries) {
-        cuda_bf16_gradients(compute, work, out, sorted, weights);
+        cuda_bf16_gradients(compute, out, work, sorted, weights);
         return;
     }
-    if (out->entities) run_gradients<SIMILARITY>(compute, work, out, sorted);
+    if (out->entities.rows) run_gradients<SIMILARITY>(compute, &out->entities, work, sorted);
     const vlp_pairs *pairs = work->given;
     dim3 grid(static_cast<unsigned>(pairs->batch), cuda_blocks(work->cut.units, 4 * QUERY_LANES));
-    LAUNCH(compute, query_gradients<SIMILARITY>, grid, QUERY_THREADS, 0, out->queries, out->touched,
-           weights, work->q, work->table, pairs->entities, work->cut, pairs->width,
-           work->form->query_width, work->form->entity_width);
+    LAUNCH(compute, query_gradients<SIMILARITY>, grid, QUERY_THREADS, 0, out->queries,
+           out->entities.touched, weights, work->q, work->table, pairs->entities, work->cut,
+           pairs->width, work->form->query_width, work->form->entity_width);
 }
 
 /* ---- The operations ------------------------------------------------------------------------------ */
 
-vlp_status cuda_pair_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
-                            const int32_t *relations, const float *relation_table,
-                            const float *entity_table, int32_t entities, const vlp_pairs *pairs) {
+static vlp_status pair_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                              const vlp_related_rows *queries, const vlp_pairs *pairs) {
     if (pairs->batch == 0 || pairs->width == 0) return cuda_status(compute);
-    if (vlp_form_moves_answers(form))
-        return cuda_moved_scores(compute, form, scores, q, relations, relation_table, entity_table,
-                                 pairs);
+    if (vlp_form_moves_answers(form)) return cuda_moved_scores(compute, scores, form, queries, pairs);
     pair_work work;
     /* Sorted anew: the caller may have put other entities into the same array. */
-    if (!open_work(compute, &work, form, q, entity_table, entities, pairs, true))
-        return cuda_status(compute);
+    if (!open_work(compute, &work, form, queries->rows, pairs, true)) return cuda_status(compute);
     switch (form->similarity) {
     case VLP_DOT:
         make_scores<VLP_DOT>(compute, &work, scores);
@@ -447,50 +444,47 @@ vlp_status cuda_pair_scores(vlp_compute *compute, const vlp_form *form, float *s
     return cuda_status(compute);
 }
 
-vlp_status cuda_pair_backward(vlp_compute *compute, const vlp_form *form, float *q_grad,
-                              float *entity_grad, uint8_t *touched, float *relation_grad,
-                              const float *scores_grad, const float *q, const int32_t *relations,
-                              const float *relation_table, int32_t relation_count,
-                              const float *entity_table, int32_t entities, const vlp_pairs *pairs) {
+static vlp_status pair_backward(vlp_compute *compute, const vlp_pair_gradients *gradients,
+                                const vlp_form *form, const float *scores_grad,
+                                const vlp_related_rows *queries, const vlp_pairs *pairs) {
     if (pairs->batch == 0 || pairs->width == 0) return cuda_status(compute);
     if (vlp_form_moves_answers(form))
-        return cuda_moved_backward(compute, form, q_grad, entity_grad, touched, relation_grad,
-                                   scores_grad, q, relations, relation_table, relation_count,
-                                   entity_table, entities, pairs);
+        return cuda_moved_backward(compute, gradients, form, scores_grad, queries, pairs);
     pair_work work;
-    pair_gradients out = {q_grad, entity_grad, entity_grad ? touched : nullptr};
-    if (!open_work(compute, &work, form, q, entity_table, entities, pairs, false))
-        return cuda_status(compute);
+    vlp_pair_gradients out = *gradients;
+    if (!out.entities.rows) out.entities.touched = nullptr;
+    if (!open_work(compute, &work, form, queries->rows, pairs, false)) return cuda_status(compute);
     switch (form->similarity) {
     case VLP_DOT:
-        make_gradients<VLP_DOT>(compute, &work, &out, scores_grad);
+        make_gradients<VLP_DOT>(compute, &out, &work, scores_grad);
         break;
     case VLP_MINUS_L1:
-        make_gradients<VLP_MINUS_L1>(compute, &work, &out, scores_grad);
+        make_gradients<VLP_MINUS_L1>(compute, &out, &work, scores_grad);
         break;
     case VLP_MINUS_L2:
-        make_gradients<VLP_MINUS_L2>(compute, &work, &out, scores_grad);
+        make_gradients<VLP_MINUS_L2>(compute, &out, &work, scores_grad);
         break;
     case VLP_MINUS_MODULUS:
-        make_gradients<VLP_MINUS_MODULUS>(compute, &work, &out, scores_grad);
+        make_gradients<VLP_MINUS_MODULUS>(compute, &out, &work, scores_grad);
         break;
     }
     return cuda_status(compute);
 }
 
-vlp_status cuda_pair_update(vlp_compute *compute, const vlp_form *form, const vlp_update *update,
-                            const vlp_updated *table, const float *scores_grad, const float *q,
+const vlp_pair_operations cuda_pair_operations = {.scores = pair_scores, .backward = pair_backward};
+
+vlp_status cuda_pair_update(vlp_compute *compute, const vlp_updated *table, const vlp_update *update,
+                            const vlp_form *form, const float *scores_grad, const float *q,
                             const vlp_pairs *pairs) {
+    assert(pairs->table == table->value && pairs->table_rows == table->rows && !table->lazy);
     pair_work work;
     const float *sorted = nullptr;
-    if (!open_work(compute, &work, form, q, table->value, static_cast<int32_t>(table->rows), pairs,
-                   false))
-        return cuda_status(compute);
+    if (!open_work(compute, &work, form, q, pairs, false)) return cuda_status(compute);
     /* For L2 the distances make the weights. */
     if (form->similarity == VLP_MINUS_L2)
         sorted = make_weights<VLP_MINUS_L2>(compute, &work, &scores_grad);
     else
         sorted = make_weights<VLP_DOT>(compute, &work, &scores_grad);
-    if (sorted) cuda_updated_pairs(compute, &work, update, table, sorted);
+    if (sorted) cuda_updated_pairs(compute, table, update, &work, sorted);
     return cuda_status(compute);
 }

@@ -37,25 +37,19 @@ typedef struct pair_work {
     dim3 grid;
 } pair_work;
 
-/* Where gradients go. touched: rows of entities that hold something already (NULL: all). */
-typedef struct pair_gradients {
-    float *queries, *entities;
-    uint8_t *touched;
-} pair_gradients;
-
 /* ---- Over bf16 copies ---- */
-/* Rounds the queries, unless they are those of the last call, and sets how rows are cut. */
+/* Converts the queries to bf16, unless they are those of the last call, and sets how rows are cut. */
 bool cuda_convert_queries(vlp_compute *compute, pair_work *work, bool again);
 /* parts (slices, total): sums over a slice of every pair, in sorted order. */
 void cuda_bf16_scores(vlp_compute *compute, const pair_work *work, float *parts);
 /* The entities' gradients from weights (total) in sorted order; the queries' from weights (batch,
  * width).
  */
-void cuda_bf16_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+void cuda_bf16_gradients(vlp_compute *compute, const vlp_pair_gradients *out, const pair_work *work,
                          const float *sorted, const float *weights);
 
 /* The same gradients of entities, and their update (see pair_update in backend.h). */
-void cuda_updated_pairs(vlp_compute *compute, const pair_work *work, const vlp_update *update,
-                        const vlp_updated *table, const float *sorted);
+void cuda_updated_pairs(vlp_compute *compute, const vlp_updated *table, const vlp_update *update,
+                        const pair_work *work, const float *sorted);
 
 #endif

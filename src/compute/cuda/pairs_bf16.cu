@@ -1,5 +1,5 @@
-/* Pairs over bf16 copies. The walks are those of pairs.cu; queries are bf16 slice by slice, so
- * that the slice that all blocks read at the same time stands together. */
+/* Pairs over bf16 copies. The walks are those of pairs.cu; the bf16 copy of the queries is stored slice
+ * by slice, so that the slice that all blocks read at the same time is contiguous. */
 #include "compute/cuda/pairs_bf16.h"
 
 /* ---- The queries, bf16 ------------------------------------------------------------------------ */
@@ -170,30 +170,30 @@ void cuda_bf16_scores(vlp_compute *compute, const pair_work *work, float *parts)
 }
 
 template <int SIMILARITY>
-static void launch_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+static void launch_gradients(vlp_compute *compute, const vlp_pair_gradients *out, const pair_work *work,
                              const float *sorted, const float *weights) {
-    if (out->entities)
-        LAUNCH(compute, (bf16_gradients<SIMILARITY, 32>), work->grid, WALK_THREADS, 0, out->entities,
-               out->touched, sorted, rows_of(work), work->pairs);
+    if (out->entities.rows)
+        LAUNCH(compute, (bf16_gradients<SIMILARITY, 32>), work->grid, WALK_THREADS, 0,
+               out->entities.rows, out->entities.touched, sorted, rows_of(work), work->pairs);
     dim3 grid(static_cast<unsigned>(work->given->batch), static_cast<unsigned>(work->cut.slices));
-    LAUNCH(compute, (bf16_query_gradients<SIMILARITY, 16>), grid, THREADS, 0, out->queries, out->touched,
-           weights, rows_of(work), work->given->entities, work->given->width);
+    LAUNCH(compute, (bf16_query_gradients<SIMILARITY, 16>), grid, THREADS, 0, out->queries,
+           out->entities.touched, weights, rows_of(work), work->given->entities, work->given->width);
 }
 
-void cuda_bf16_gradients(vlp_compute *compute, const pair_work *work, const pair_gradients *out,
+void cuda_bf16_gradients(vlp_compute *compute, const vlp_pair_gradients *out, const pair_work *work,
                          const float *sorted, const float *weights) {
     switch (work->form->similarity) {
     case VLP_DOT:
-        launch_gradients<VLP_DOT>(compute, work, out, sorted, weights);
+        launch_gradients<VLP_DOT>(compute, out, work, sorted, weights);
         break;
     case VLP_MINUS_L1:
-        launch_gradients<VLP_MINUS_L1>(compute, work, out, sorted, weights);
+        launch_gradients<VLP_MINUS_L1>(compute, out, work, sorted, weights);
         break;
     case VLP_MINUS_L2:
-        launch_gradients<VLP_MINUS_L2>(compute, work, out, sorted, weights);
+        launch_gradients<VLP_MINUS_L2>(compute, out, work, sorted, weights);
         break;
     case VLP_MINUS_MODULUS:
-        launch_gradients<VLP_MINUS_MODULUS>(compute, work, out, sorted, weights);
+        launch_gradients<VLP_MINUS_MODULUS>(compute, out, work, sorted, weights);
         break;
     }
 }

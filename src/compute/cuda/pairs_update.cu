@@ -149,8 +149,8 @@ __global__ static void __launch_bounds__(MOVE_THREADS, 8)
 /* ---- Launching ----------------------------------------------------------------------------------- */
 
 template <int SIMILARITY>
-static void launch_update(vlp_compute *compute, const pair_work *work, const vlp_update *update,
-                          const vlp_updated *table, float *squares, const float *sorted) {
+static void launch_update(vlp_compute *compute, const vlp_updated *table, float *squares,
+                          const vlp_update *update, const pair_work *work, const float *sorted) {
     int64_t warps = static_cast<int64_t>(work->pairs.entities) * work->cut.slices;
     LAUNCH(compute, update_pairs<SIMILARITY>, cuda_blocks(warps, MOVE_THREADS / 32), MOVE_THREADS, 0,
            *update, *table, compute->values, squares, sorted, rows_of(work), work->pairs,
@@ -168,23 +168,23 @@ static void finish(vlp_compute *compute, const pair_work *work, float *out, cons
            work->cut.slices, work->pairs.entities);
 }
 
-void cuda_updated_pairs(vlp_compute *compute, const pair_work *work, const vlp_update *update,
-                        const vlp_updated *table, const float *sorted) {
+void cuda_updated_pairs(vlp_compute *compute, const vlp_updated *table, const vlp_update *update,
+                        const pair_work *work, const float *sorted) {
     int64_t cells = static_cast<int64_t>(work->cut.slices) * work->pairs.entities;
     float *squares = table->inverse_norms ? scratch<float>(compute, SLOT_PAIR_SQUARES, cells) : nullptr;
     if (table->inverse_norms && !squares) return;
     switch (work->form->similarity) {
     case VLP_DOT:
-        launch_update<VLP_DOT>(compute, work, update, table, squares, sorted);
+        launch_update<VLP_DOT>(compute, table, squares, update, work, sorted);
         break;
     case VLP_MINUS_L1:
-        launch_update<VLP_MINUS_L1>(compute, work, update, table, squares, sorted);
+        launch_update<VLP_MINUS_L1>(compute, table, squares, update, work, sorted);
         break;
     case VLP_MINUS_L2:
-        launch_update<VLP_MINUS_L2>(compute, work, update, table, squares, sorted);
+        launch_update<VLP_MINUS_L2>(compute, table, squares, update, work, sorted);
         break;
     case VLP_MINUS_MODULUS:
-        launch_update<VLP_MINUS_MODULUS>(compute, work, update, table, squares, sorted);
+        launch_update<VLP_MINUS_MODULUS>(compute, table, squares, update, work, sorted);
         break;
     }
     if (squares) finish(compute, work, table->inverse_norms, squares);

@@ -256,11 +256,12 @@ typedef struct rank_scores {
 
 static bool make_rank_scores(vlp_compute *compute, rank_scores *out, const vlp_ranked *ranked,
                              const tile_operands *operands) {
-    out->answers = scratch<float>(compute, SLOT_RANK_ANSWERS, ranked->count);
+    out->answers = scratch<float>(compute, SLOT_RANK_ANSWERS, ranked->queries.count);
     out->filtered = scratch<float>(compute, SLOT_RANK_FILTERED, ranked->filtered_count);
     if (!out->answers || !out->filtered) return false;
-    LAUNCH_DISTANCE(compute, ranked->form, listed_scores, cuda_blocks(ranked->count, LIST), LIST_THREADS,
-                    0, out->answers, *operands, ranked->answers, nullptr, ranked->count);
+    LAUNCH_DISTANCE(compute, ranked->form, listed_scores, cuda_blocks(ranked->queries.count, LIST),
+                    LIST_THREADS, 0, out->answers, *operands, ranked->answers, nullptr,
+                    ranked->queries.count);
     if (ranked->filtered_count > 0)
         LAUNCH_DISTANCE(compute, ranked->form, listed_scores, cuda_blocks(ranked->filtered_count, LIST),
                         LIST_THREADS, 0, out->filtered, *operands, ranked->filtered,
@@ -283,9 +284,9 @@ static void clear(vlp_compute *compute, int32_t *counts, int64_t count) {
               "clearing memory");
 }
 
-vlp_status cuda_rank(vlp_compute *compute, int32_t *above, int32_t *equal, int32_t *bad,
-                     const vlp_ranked *ranked) {
-    int64_t cells = ranked->count * ranked->mixture_count;
+static vlp_status rank_counts(vlp_compute *compute, int32_t *above, int32_t *equal, int32_t *bad,
+                              const vlp_ranked *ranked) {
+    int64_t cells = ranked->queries.count * ranked->mixture_count;
     clear(compute, bad, 1);
     if (cells == 0 || ranked->entities == 0) return cuda_status(compute);
     rank_view view = {above,
@@ -293,7 +294,7 @@ vlp_status cuda_rank(vlp_compute *compute, int32_t *above, int32_t *equal, int32
                       bad,
                       ranked->mixture_count,
                       ranked->entities,
-                      ranked->count,
+                      ranked->queries.count,
                       ranked->vertical,
                       ranked->horizontal,
                       ranked->answers,
@@ -305,15 +306,14 @@ vlp_status cuda_rank(vlp_compute *compute, int32_t *above, int32_t *equal, int32
     rank_scores scores = {};
     tile_operands operands = {};
     if (fused) {
-        operands = tile_operands_of(ranked->form, ranked->q, ranked->entity_table, ranked->entities,
-                                    ranked->count);
+        operands = tile_operands_of(ranked->form, ranked->queries.rows, ranked->entity_table,
+                                    ranked->entities, ranked->queries.count);
         clear(compute, above, cells);
         clear(compute, equal, cells);
         if (!make_rank_scores(compute, &scores, ranked, &operands)) return cuda_status(compute);
     } else if (ranked->form) {
-        vlp_status status = cuda_all_scores(compute, ranked->form, ranked->horizontal, ranked->q,
-                                            ranked->relations, ranked->relation_table,
-                                            ranked->entity_table, ranked->entities, ranked->count);
+        vlp_status status = cuda_all_scores(compute, ranked->horizontal, ranked->form, &ranked->queries,
+                                            ranked->entity_table, ranked->entities);
         if (status != VLP_OK) return status;
     }
     for (int32_t first = 0; first < ranked->mixture_count; first += MAX_MIXTURES) {
@@ -326,10 +326,12 @@ vlp_status cuda_rank(vlp_compute *compute, int32_t *above, int32_t *equal, int32
         if (fused)
             rank_distances(compute, ranked, &view, &operands, &scores);
         else
-            LAUNCH(
-                compute, rank_rows,
-                dim3(static_cast<unsigned>(ranked->count), cuda_blocks(view.mixtures.count, RANK_GROUP)),
-                RANK_THREADS, 0, view);
+            LAUNCH(compute, rank_rows,
+                   dim3(static_cast<unsigned>(ranked->queries.count),
+                        cuda_blocks(view.mixtures.count, RANK_GROUP)),
+                   RANK_THREADS, 0, view);
     }
     return cuda_status(compute);
 }
+
+const vlp_rank_operations cuda_rank_operations = {.counts = rank_counts};

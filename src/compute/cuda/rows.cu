@@ -35,85 +35,94 @@ __global__ static void touch_rows(uint8_t *holds, uint8_t *touched, cuda_segment
     touched[segments.keys[at]] = 1;
 }
 
+/* What is added to rows of a table: items stand for rows item / capacity, weighted by weights[item], or
+ * weight / counts[row]. */
+typedef struct scatter_items {
+    const float *rows;
+    const float *weights; /* (count), or NULL */
+    float weight;
+    const int32_t *counts; /* (count / capacity), or NULL */
+    int64_t count;
+    int32_t capacity;
+} scatter_items;
+
 /* A block for every item and slice of columns, four a thread; only the first item of a segment does
- * anything, for the whole of it. Items stand for rows item / most, weighted by weights[item], or weight
- * / counts[row]. */
+ * anything, for the whole of it. */
 __global__ static void __launch_bounds__(SCATTER_THREADS)
-    scatter_rows(float *table, const uint8_t *holds, const float *rows, const float *weights,
-                 float weight, const int32_t *counts, cuda_segments segments, int64_t count,
-                 int32_t most, uint32_t table_rows, int32_t width, bool aligned) {
+    scatter_rows(vlp_table_gradient table, const uint8_t *holds, scatter_items items,
+                 cuda_segments segments, bool aligned) {
     int64_t at = blockIdx.x;
-    if (!segment_begins(segments.keys, at, table_rows)) return;
-    int64_t end = segment_end(segments.keys, at, count), row = segments.keys[at];
+    if (!segment_begins(segments.keys, at, static_cast<uint32_t>(table.count))) return;
+    int64_t end = segment_end(segments.keys, at, items.count), row = segments.keys[at];
+    int32_t width = table.width;
     int32_t j = 4 * (static_cast<int32_t>(blockIdx.y) * SCATTER_THREADS + threadIdx.x), left = width - j;
     if (left <= 0) return;
     float sum[4] = {0, 0, 0, 0}, more[4];
-    if (!holds || holds[at]) load4(sum, table + row * width + j, left, aligned);
+    if (!holds || holds[at]) load4(sum, table.rows + row * width + j, left, aligned);
 #pragma unroll 2
     for (int64_t i = at; i < end; i++) {
-        int64_t item = segments.order[i], from = item / most;
-        float share = counts    ? weight / static_cast<float>(counts[from])
-                      : weights ? weights[item]
-                                : weight;
-        load4(more, rows + from * width + j, left, aligned);
+        int64_t item = segments.order[i], from = item / items.capacity;
+        float share = items.counts    ? items.weight / static_cast<float>(items.counts[from])
+                      : items.weights ? items.weights[item]
+                                      : items.weight;
+        load4(more, items.rows + from * width + j, left, aligned);
 #pragma unroll
         for (int k = 0; k < 4; k++) sum[k] += share * more[k];
     }
-    put4(table + row * width + j, sum, left, aligned, false);
+    put4(table.rows + row * width + j, sum, left, aligned, false);
 }
 
 /* Sorts items by the rows they belong to and marks these; *holds: see touch_rows, NULL without marks. */
 static bool open_segments(vlp_compute *compute, cuda_segments *segments, const uint8_t **holds,
-                          uint8_t *touched, const int32_t *ids, int64_t items, int32_t table_rows) {
+                          const vlp_table_gradient *table, const int32_t *ids, int64_t items) {
+    uint8_t *touched = table->touched;
     uint8_t *noted = touched ? scratch<uint8_t>(compute, SLOT_HOLDS, items) : nullptr;
     *holds = noted;
     if ((touched && !noted) ||
-        !cuda_sort(compute, segments, ids, items, table_rows, SLOT_SORT_KEYS, SLOT_SORT_ITEMS))
+        !cuda_sort(compute, segments, ids, items, static_cast<int32_t>(table->count), SLOT_SORT_KEYS,
+                   SLOT_SORT_ITEMS))
         return false;
     if (touched)
         LAUNCH(compute, touch_rows, cuda_blocks(items, 256), 256, 0, noted, touched, *segments, items,
-               static_cast<uint32_t>(table_rows));
+               static_cast<uint32_t>(table->count));
     return true;
 }
 
-static void scatter(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
-                    const float *weights, float weight, const int32_t *ids, const int32_t *counts,
-                    int64_t items, int32_t most, int32_t table_rows, int32_t width) {
+static void scatter(vlp_compute *compute, const vlp_table_gradient *table, const scatter_items *items,
+                    const int32_t *ids) {
     cuda_segments segments;
     const uint8_t *holds;
-    if (!open_segments(compute, &segments, &holds, touched, ids, items, table_rows)) return;
-    uintptr_t places = reinterpret_cast<uintptr_t>(table) | reinterpret_cast<uintptr_t>(rows);
-    dim3 grid(static_cast<unsigned>(items), cuda_blocks(width, 4 * SCATTER_THREADS));
-    LAUNCH(compute, scatter_rows, grid, SCATTER_THREADS, 0, table, holds, rows, weights, weight, counts,
-           segments, items, most, static_cast<uint32_t>(table_rows), width,
-           width % 4 == 0 && places % sizeof(float4) == 0);
+    if (!open_segments(compute, &segments, &holds, table, ids, items->count)) return;
+    uintptr_t places =
+        reinterpret_cast<uintptr_t>(table->rows) | reinterpret_cast<uintptr_t>(items->rows);
+    dim3 grid(static_cast<unsigned>(items->count), cuda_blocks(table->width, 4 * SCATTER_THREADS));
+    LAUNCH(compute, scatter_rows, grid, SCATTER_THREADS, 0, *table, holds, *items, segments,
+           table->width % 4 == 0 && places % sizeof(float4) == 0);
 }
 
-vlp_status cuda_scatter_add(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
-                            const float *weights, const int32_t *ids, int64_t count,
-                            int32_t rows_of_table, int32_t width) {
-    if (count > 0)
-        scatter(compute, table, touched, rows, weights, 1.0f, ids, nullptr, count, 1, rows_of_table,
-                width);
+vlp_status cuda_scatter_add(vlp_compute *compute, const vlp_table_gradient *table, const float *rows,
+                            const float *weights, const int32_t *ids, int64_t count) {
+    scatter_items items = {rows, weights, 1.0f, nullptr, count, 1};
+    if (count > 0) scatter(compute, table, &items, ids);
     return cuda_status(compute);
 }
 
 __global__ static void mark_there(int32_t *out, const int32_t *ids, const int32_t *counts, int64_t items,
-                                  int32_t most) {
+                                  int32_t capacity) {
     int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i < items) out[i] = i % most < counts[i / most] ? ids[i] : -1;
+    if (i < items) out[i] = i % capacity < counts[i / capacity] ? ids[i] : -1;
 }
 
-vlp_status cuda_scatter_mean(vlp_compute *compute, float *table, uint8_t *touched, const float *rows,
-                             float weight, const int32_t *ids, const int32_t *counts, int64_t count,
-                             int32_t most, int32_t rows_of_table, int32_t width) {
-    int64_t items = count * most;
-    if (items == 0) return cuda_status(compute);
-    int32_t *there = scratch<int32_t>(compute, SLOT_MEAN_IDS, items);
+static vlp_status scatter_mean(vlp_compute *compute, const vlp_table_gradient *table, const float *rows,
+                               float weight, const vlp_id_lists *lists) {
+    scatter_items items = {
+        rows, nullptr, weight, lists->counts, lists->count * lists->capacity, lists->capacity};
+    if (items.count == 0) return cuda_status(compute);
+    int32_t *there = scratch<int32_t>(compute, SLOT_MEAN_IDS, items.count);
     if (!there) return cuda_status(compute);
-    LAUNCH(compute, mark_there, cuda_blocks(items, 256), 256, 0, there, ids, counts, items, most);
-    scatter(compute, table, touched, rows, nullptr, weight, there, counts, items, most, rows_of_table,
-            width);
+    LAUNCH(compute, mark_there, cuda_blocks(items.count, 256), 256, 0, there, lists->ids, lists->counts,
+           items.count, lists->capacity);
+    scatter(compute, table, &items, there);
     return cuda_status(compute);
 }
 
@@ -129,7 +138,8 @@ __global__ static void add_sum(double *out, const float *values, int64_t count, 
     if (threadIdx.x == 0) *out += weight * sum;
 }
 
-void cuda_sum(vlp_compute *compute, double *out, const float *values, int64_t count, double weight) {
+static void sum_values(vlp_compute *compute, double *out, const float *values, int64_t count,
+                       double weight) {
     LAUNCH(compute, add_sum, 1, 512, 0, out, values, count, weight);
 }
 
@@ -157,12 +167,13 @@ __global__ static void set_sum(double *out, const double *parts, int count) {
     if (threadIdx.x == 0) *out = sum;
 }
 
-void cuda_square_sum(vlp_compute *compute, double *out, const float *values, const uint8_t *touched,
-                     int64_t rows, int32_t width) {
+static void square_sum(vlp_compute *compute, double *out, const vlp_table_gradient *grad) {
     double *parts = scratch<double>(compute, SLOT_SUMS, SUM_BLOCKS);
     if (!parts) return;
+    int64_t rows = grad->count;
     int blocks = rows < 1 ? 1 : rows < SUM_BLOCKS ? static_cast<int>(rows) : SUM_BLOCKS;
-    LAUNCH(compute, square_parts, blocks, SUM_THREADS, 0, parts, values, touched, rows, width);
+    LAUNCH(compute, square_parts, blocks, SUM_THREADS, 0, parts, grad->rows, grad->touched, rows,
+           grad->width);
     LAUNCH(compute, set_sum, 1, 256, 0, out, parts, blocks);
 }
 
@@ -197,8 +208,8 @@ __global__ static void __launch_bounds__(NORM_THREADS)
     if (threadIdx.x == 0) out[blockIdx.x] = inverse;
 }
 
-void cuda_inverse_norms(vlp_compute *compute, float *out, const float *table, int64_t rows,
-                        int32_t width) {
+static void inverse_norms(vlp_compute *compute, float *out, const float *table, int64_t rows,
+                          int32_t width) {
     if (rows == 0) return;
     LAUNCH(compute, set_inverse_norms, static_cast<unsigned>(rows), NORM_THREADS, 0, out, table, width);
 }
@@ -213,8 +224,8 @@ __global__ static void project_rows(float *grad, const float *a, const float *t,
         grad[row * width + j] += from[j] - axis[j] * along;
 }
 
-void cuda_project_add(vlp_compute *compute, float *grad, const float *a, const float *t,
-                      const float *inverse_norms, int64_t rows, int32_t width) {
+static void project_add(vlp_compute *compute, float *grad, const float *a, const float *t,
+                        const float *inverse_norms, int64_t rows, int32_t width) {
     if (rows == 0) return;
     LAUNCH(compute, project_rows, row_blocks(rows), 32 * ROW_WARPS, 0, grad, a, t, inverse_norms, rows,
            width);
@@ -241,8 +252,8 @@ __global__ static void scale_all(float *x, const float *scale, int64_t columns) 
     for (int64_t j = threadIdx.x; j < columns; j += blockDim.x) x[i * columns + j] *= scale[j];
 }
 
-void cuda_scale_columns(vlp_compute *compute, float *x, const float *scale, int64_t rows,
-                        int64_t columns) {
+static void scale_columns(vlp_compute *compute, float *x, const float *scale, int64_t rows,
+                          int64_t columns) {
     if (rows == 0) return;
     LAUNCH(compute, scale_all, static_cast<unsigned>(rows), 512, 0, x, scale, columns);
 }
@@ -269,22 +280,23 @@ void cuda_convert_rows(vlp_compute *compute, vlp_bf16 *out, const vlp_bf16_layou
 
 /* d |z|^3 = 3 |z| z, for a real number and for both parts of a complex one. A block for every item; the
  * first of a segment works for all of it: they all mean the same row. */
-__global__ static void n3_rows(float *parts, float *grad, const float *table, const uint8_t *holds,
-                               cuda_segments segments, int64_t count, uint32_t rows, int32_t width,
-                               float weight, bool moduli) {
+__global__ static void n3_rows(float *parts, vlp_table_gradient grad, const float *table,
+                               const uint8_t *holds, cuda_segments segments, int64_t count,
+                               vlp_n3_options options) {
     __shared__ float shared[32];
     int64_t at = blockIdx.x;
-    bool begins = segment_begins(segments.keys, at, rows);
+    bool begins = segment_begins(segments.keys, at, static_cast<uint32_t>(grad.count));
     if (!begins && threadIdx.x == 0) parts[at] = 0;
     if (!begins) return;
     float times = static_cast<float>(segment_end(segments.keys, at, count) - at), total = 0;
-    bool add = !holds || holds[at];
+    bool add = !holds || holds[at], moduli = options.moduli;
+    int32_t width = grad.width;
     const float *x = table + static_cast<int64_t>(segments.keys[at]) * width;
-    float *g = grad + static_cast<int64_t>(segments.keys[at]) * width;
+    float *g = grad.rows + static_cast<int64_t>(segments.keys[at]) * width;
     int32_t half = moduli ? width / 2 : 0;
     for (int32_t j = threadIdx.x; j < width - half; j += blockDim.x) {
         float size = moduli ? sqrtf(x[j] * x[j] + x[j + half] * x[j + half]) : fabsf(x[j]);
-        float slope = 3 * weight * times * size;
+        float slope = 3 * options.weight * times * size;
         total += size * size * size;
         g[j] = (add ? g[j] : 0.0f) + slope * x[j];
         if (moduli) g[j + half] = (add ? g[j + half] : 0.0f) + slope * x[j + half];
@@ -293,16 +305,27 @@ __global__ static void n3_rows(float *parts, float *grad, const float *table, co
     if (threadIdx.x == 0) parts[at] = times * total;
 }
 
-vlp_status cuda_n3_loss(vlp_compute *compute, double *loss, float *grad, uint8_t *touched,
-                        const float *table, const int32_t *ids, int64_t count, int32_t rows,
-                        int32_t width, float weight, bool moduli) {
+static vlp_status n3_loss(vlp_compute *compute, double *loss, const vlp_table_gradient *grad,
+                          const float *table, const int32_t *ids, int64_t count,
+                          const vlp_n3_options *options) {
     cuda_segments segments;
     const uint8_t *holds;
     float *parts = scratch<float>(compute, SLOT_SUMS, count > 2 * SUM_BLOCKS ? count : 2 * SUM_BLOCKS);
-    if (count == 0 || !parts || !open_segments(compute, &segments, &holds, touched, ids, count, rows))
+    if (count == 0 || !parts || !open_segments(compute, &segments, &holds, grad, ids, count))
         return cuda_status(compute);
-    LAUNCH(compute, n3_rows, static_cast<unsigned>(count), 512, 0, parts, grad, table, holds, segments,
-           count, static_cast<uint32_t>(rows), width, weight, moduli);
-    cuda_sum(compute, loss, parts, count, static_cast<double>(weight));
+    LAUNCH(compute, n3_rows, static_cast<unsigned>(count), 512, 0, parts, *grad, table, holds, segments,
+           count, *options);
+    sum_values(compute, loss, parts, count, static_cast<double>(options->weight));
     return cuda_status(compute);
 }
+
+const vlp_row_operations cuda_row_operations = {.gather = cuda_gather,
+                                                .scatter_add = cuda_scatter_add,
+                                                .scatter_mean = scatter_mean,
+                                                .add = cuda_add,
+                                                .project_add = project_add,
+                                                .inverse_norms = inverse_norms,
+                                                .scale_columns = scale_columns,
+                                                .sum = sum_values,
+                                                .square_sum = square_sum,
+                                                .n3_loss = n3_loss};

@@ -220,9 +220,9 @@ static int threads_for(const vlp_compute *compute, int32_t batch) {
 }
 
 template <source Shells>
-static vlp_status sample(vlp_compute *compute, int32_t *entities, const int32_t *heads, int32_t batch,
-                         const int64_t *known_begin, const int64_t *known_end, const int32_t *known,
+static vlp_status sample(vlp_compute *compute, int32_t *entities, const vlp_sampled_queries *queries,
                          const vlp_sample_options *options) {
+    unsigned batch = static_cast<unsigned>(queries->count);
     sampling work = {};
     if (options->shells) work.view = *options->shells;
     work.alpha0 = options->alpha0;
@@ -236,28 +236,31 @@ static vlp_status sample(vlp_compute *compute, int32_t *entities, const int32_t 
     size_t bytes = static_cast<size_t>(work.capacity) * (sizeof(uint64_t) + sizeof(int32_t)) +
                    static_cast<size_t>(options->entities + 31) / 32 * sizeof(uint32_t);
     if (room >= MAX_KEPT || bytes > compute->shared_limit - FIXED_SHARED) {
-        LAUNCH(compute, sample_many<Shells>, static_cast<unsigned>(batch), MAX_SAMPLE_THREADS, 0,
-               entities, work, heads, known_begin, known_end, known, compute->values);
+        LAUNCH(compute, sample_many<Shells>, batch, MAX_SAMPLE_THREADS, 0, entities, work,
+               queries->heads, queries->known_begin, queries->known_end, queries->known,
+               compute->values);
         return cuda_status(compute);
     }
     cuda_note(compute,
               cudaFuncSetAttribute(sample_few<Shells>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(bytes)),
               "asking for shared memory");
-    LAUNCH(compute, sample_few<Shells>, static_cast<unsigned>(batch), threads_for(compute, batch), bytes,
-           entities, work, heads, known_begin, known_end, known, compute->values);
+    LAUNCH(compute, sample_few<Shells>, batch, threads_for(compute, queries->count), bytes, entities,
+           work, queries->heads, queries->known_begin, queries->known_end, queries->known,
+           compute->values);
     return cuda_status(compute);
 }
 
-vlp_status cuda_sample(vlp_compute *compute, int32_t *entities, const int32_t *heads, int32_t batch,
-                       const int64_t *known_begin, const int64_t *known_end, const int32_t *known,
-                       const vlp_sample_options *options) {
+static vlp_status sample_negatives(vlp_compute *compute, int32_t *entities,
+                                   const vlp_sampled_queries *queries,
+                                   const vlp_sample_options *options) {
     const vlp_shell_view *shells = options->shells;
     compute->pairs_of = nullptr;
-    if (batch == 0 || options->count == 0) return cuda_status(compute);
+    if (queries->count == 0 || options->count == 0) return cuda_status(compute);
     assert(!shells || !shells->matrix || shells->stride % 16 == 0);
     return (!shells          ? sample<UNIFORM>
             : shells->matrix ? sample<MATRIX>
-                             : sample<LISTS>)(compute, entities, heads, batch, known_begin, known_end,
-                                              known, options);
+                             : sample<LISTS>)(compute, entities, queries, options);
 }
+
+const vlp_sample_operations cuda_sample_operations = {.negatives = sample_negatives};

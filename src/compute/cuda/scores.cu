@@ -25,10 +25,8 @@ __global__ static void __launch_bounds__(TILE_THREADS)
     }
 }
 
-/* scores of q (count) and rows of a table, both as wide as a query. */
-static void distances(vlp_compute *compute, const vlp_form *form, float *scores, const int32_t *rows,
-                      const float *q, const float *table, int32_t entities, int64_t count) {
-    tile_operands operands = tile_operands_of(form, q, table, entities, count);
+static void distances(vlp_compute *compute, float *scores, const int32_t *rows,
+                      const tile_operands &operands, const vlp_form *form) {
     LAUNCH_DISTANCE(compute, form, distance_tiles, tile_grid(&operands), TILE_THREADS, 0, scores,
                     operands, rows);
 }
@@ -58,50 +56,75 @@ static void group_queries(moved_order *by, int32_t *given, int64_t count) {
 }
 
 static bool order_queries(vlp_compute *compute, moved_order *by, int32_t *given, const vlp_form *form,
-                          const float *q, const int32_t *relations, int64_t count) {
+                          const vlp_related_rows *queries) {
+    int64_t count = queries->count;
     size_t bytes = static_cast<size_t>(count) * sizeof(int32_t);
     by->there = scratch<int32_t>(compute, SLOT_MOVED_ORDER, count);
     by->q = scratch<float>(compute, SLOT_MOVED_QUERIES, count * form->query_width);
-    if (!by->there || !by->q || cuda_copy(compute, given, relations, bytes) != VLP_OK) return false;
+    if (!by->there || !by->q || cuda_copy(compute, given, queries->relations, bytes) != VLP_OK)
+        return false;
     group_queries(by, given, count);
     if (cuda_copy(compute, by->there, by->order, bytes) != VLP_OK) return false;
-    cuda_gather(compute, by->q, q, by->there, count, form->query_width);
+    cuda_gather(compute, by->q, queries->rows, by->there, count, form->query_width);
     return true;
 }
 
 /* All entities are moved once for every relation of the batch, and meet all of its queries at once. */
-static vlp_status moved_all_scores(vlp_compute *compute, const vlp_form *form, float *scores,
-                                   const float *q, const int32_t *relations, const float *relation_table,
-                                   const float *entity_table, int32_t entities, int64_t count) {
+static vlp_status moved_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                                   const vlp_related_rows *queries, const float *entity_table,
+                                   int32_t entities) {
     int32_t width = form->query_width, e = form->entity_width;
+    int64_t count = queries->count;
     int32_t *host = static_cast<int32_t *>(malloc(3 * static_cast<size_t>(count) * sizeof *host));
     if (!host) return cuda_fail(VLP_ERROR_MEMORY, "out of memory for moved answers");
     moved_order by = {host, host + count, nullptr, nullptr};
     float *k = scratch<float>(compute, SLOT_MOVED_ANSWERS, static_cast<int64_t>(entities) * width);
-    bool ordered = k && order_queries(compute, &by, host + 2 * count, form, q, relations, count);
+    bool ordered = k && order_queries(compute, &by, host + 2 * count, form, queries);
+    const vlp_product product = {.transpose_a = false,
+                                 .transpose_b = true,
+                                 .m = entities,
+                                 .n = width,
+                                 .k = e,
+                                 .alpha = 1,
+                                 .beta = 0,
+                                 .lda = e,
+                                 .ldb = e,
+                                 .ldc = width};
     for (int64_t first = 0, end; ordered && first < count; first = end) {
         for (end = first + 1; end < count && by.relations[end] == by.relations[first];) end++;
         const float *w =
-            relation_table + static_cast<int64_t>(by.relations[first]) * form->relation_width;
-        cuda_product(compute, false, true, entities, width, e, 1, entity_table, e, w, e, 0, k, width);
-        distances(compute, form, scores, by.there + first, by.q + first * width, k, entities,
-                  end - first);
+            queries->relation_table + static_cast<int64_t>(by.relations[first]) * form->relation_width;
+        cuda_product(compute, k, &product, entity_table, w);
+        distances(compute, scores, by.there + first,
+                  tile_operands_of(form, by.q + first * width, k, entities, end - first), form);
     }
     free(host);
     return cuda_status(compute);
 }
 
-vlp_status cuda_all_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
-                           const int32_t *relations, const float *relation_table,
-                           const float *entity_table, int32_t entities, int64_t count) {
-    if (count == 0 || entities == 0) return cuda_status(compute);
+vlp_status cuda_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                           const vlp_related_rows *queries, const float *entity_table,
+                           int32_t entities) {
+    if (queries->count == 0 || entities == 0) return cuda_status(compute);
     if (vlp_form_moves_answers(form))
-        return moved_all_scores(compute, form, scores, q, relations, relation_table, entity_table,
-                                entities, count);
-    if (form->similarity == VLP_DOT)
-        cuda_product(compute, false, true, count, entities, form->query_width, 1, q, form->query_width,
-                     entity_table, form->entity_width, 0, scores, entities);
-    else
-        distances(compute, form, scores, nullptr, q, entity_table, entities, count);
+        return moved_all_scores(compute, scores, form, queries, entity_table, entities);
+    if (form->similarity == VLP_DOT) {
+        const vlp_product product = {.transpose_a = false,
+                                     .transpose_b = true,
+                                     .m = queries->count,
+                                     .n = entities,
+                                     .k = form->query_width,
+                                     .alpha = 1,
+                                     .beta = 0,
+                                     .lda = form->query_width,
+                                     .ldb = form->entity_width,
+                                     .ldc = entities};
+        cuda_product(compute, scores, &product, queries->rows, entity_table);
+    } else {
+        distances(compute, scores, nullptr,
+                  tile_operands_of(form, queries->rows, entity_table, entities, queries->count), form);
+    }
     return cuda_status(compute);
 }
+
+const vlp_score_operations cuda_score_operations = {.all = cuda_all_scores};

@@ -104,16 +104,16 @@ __device__ static void sort_out(row_state *row, int32_t wanted, int32_t *used) {
 
 template <bool SHARED>
 __global__ static void __launch_bounds__(SELECT_THREADS)
-    offer_rows(select_view view, const float *horizontal, const float *vertical, const float *scale,
-               vlp_mixture mixture, int32_t first, int32_t columns) {
+    offer_rows(select_view view, vlp_score_tile tile, vlp_mixture mixture) {
     extern __shared__ candidate shared_room[];
     __shared__ int32_t used;
     int64_t query = blockIdx.x, begin = view.excluded_offset[query];
     int64_t excluded = view.excluded_offset[query + 1] - begin;
     candidate *kept = view.kept + query * view.stride;
     row_state row = {SHARED ? shared_room : kept, view.counts[query], LOWEST};
-    horizontal += query * columns;
-    if (vertical) vertical += query * columns;
+    int32_t first = tile.first, columns = tile.columns;
+    const float *horizontal = tile.horizontal + query * columns;
+    const float *vertical = tile.vertical ? tile.vertical + query * columns : nullptr;
     if (SHARED)
         for (int32_t i = threadIdx.x; i < row.count; i += SELECT_THREADS) row.room[i] = kept[i];
     if (threadIdx.x == 0) used = row.count;
@@ -125,7 +125,7 @@ __global__ static void __launch_bounds__(SELECT_THREADS)
         for (int i = 0; i < EACH; i++) {
             int32_t e = start + i * SELECT_THREADS + static_cast<int32_t>(threadIdx.x);
             if (e >= columns) continue;
-            float h = horizontal[e], v = vertical ? __fmul_rn(vertical[e], scale[first + e]) : 0.0f;
+            float h = horizontal[e], v = vertical ? __fmul_rn(vertical[e], tile.scale[first + e]) : 0.0f;
             float score = __fmul_rn(mixture.horizontal, h);
             if (vertical) score = __fmaf_rn(mixture.vertical, v, score);
             uint64_t key = key_of(score, first + e);
@@ -192,8 +192,20 @@ static bool allocate(vlp_selection *selection) {
            selection->host_offset && selection->host_counts && selection->host_tops;
 }
 
-vlp_status cuda_selection_new(vlp_compute *compute, vlp_selection **out, int32_t rows, int32_t wanted,
-                              int32_t) {
+static void selection_close(vlp_compute *compute, vlp_selection *selection) {
+    if (!selection) return;
+    cuda_note(compute, cudaStreamSynchronize(compute->stream), "the end of the work");
+    void *there[] = {selection->view.kept,       selection->view.counts, selection->view.bad,
+                     selection->excluded_offset, selection->excluded,    selection->tops};
+    void *here[] = {selection->host_offset, selection->host_excluded, selection->host_counts,
+                    selection->host_tops};
+    for (void *memory : there) cuda_note(compute, cudaFree(memory), "giving memory back");
+    for (void *memory : here) free(memory);
+    free(selection);
+}
+
+static vlp_status selection_open(vlp_compute *compute, vlp_selection **out, int32_t rows, int32_t wanted,
+                                 int32_t) {
     *out = nullptr;
     int64_t room = SHARED_ROOM;
     while (room < static_cast<int64_t>(wanted) + STEP) room *= 2;
@@ -205,23 +217,11 @@ vlp_status cuda_selection_new(vlp_compute *compute, vlp_selection **out, int32_t
     selection->view.room = static_cast<int32_t>(room);
     selection->view.stride = room > SHARED_ROOM ? room : wanted;
     if (!allocate(selection)) {
-        cuda_selection_free(compute, selection);
+        selection_close(compute, selection);
         return fail_memory();
     }
     *out = selection;
     return VLP_OK;
-}
-
-void cuda_selection_free(vlp_compute *compute, vlp_selection *selection) {
-    if (!selection) return;
-    cuda_note(compute, cudaStreamSynchronize(compute->stream), "the end of the work");
-    void *there[] = {selection->view.kept,       selection->view.counts, selection->view.bad,
-                     selection->excluded_offset, selection->excluded,    selection->tops};
-    void *here[] = {selection->host_offset, selection->host_excluded, selection->host_counts,
-                    selection->host_tops};
-    for (void *memory : there) cuda_note(compute, cudaFree(memory), "giving memory back");
-    for (void *memory : here) free(memory);
-    free(selection);
 }
 
 /* Room for so many excluded entities on both sides; nothing in it has to be kept. */
@@ -238,8 +238,8 @@ static bool reserve_excluded(vlp_compute *compute, vlp_selection *selection, int
     return true;
 }
 
-vlp_status cuda_selection_start(vlp_compute *compute, vlp_selection *selection,
-                                const vlp_excluded *excluded, int32_t rows) {
+static vlp_status selection_start(vlp_compute *compute, vlp_selection *selection,
+                                  const vlp_excluded *excluded, int32_t rows) {
     int64_t total = 0;
     for (int32_t i = 0; i < rows; i++) {
         selection->host_offset[i] = total;
@@ -264,21 +264,19 @@ vlp_status cuda_selection_start(vlp_compute *compute, vlp_selection *selection,
                      static_cast<size_t>(total) * sizeof(int32_t));
 }
 
-vlp_status cuda_selection_offer(vlp_compute *compute, vlp_selection *selection, const float *horizontal,
-                                const float *vertical, const float *scale, vlp_mixture mixture,
-                                int32_t first, int32_t columns) {
+static vlp_status selection_offer(vlp_compute *compute, vlp_selection *selection,
+                                  const vlp_score_tile *tile, vlp_mixture mixture) {
     unsigned rows = static_cast<unsigned>(selection->rows);
     if (rows == 0) return cuda_status(compute);
     if (selection->view.room > SHARED_ROOM)
-        LAUNCH(compute, offer_rows<false>, rows, SELECT_THREADS, 0, selection->view, horizontal,
-               vertical, scale, mixture, first, columns);
+        LAUNCH(compute, offer_rows<false>, rows, SELECT_THREADS, 0, selection->view, *tile, mixture);
     else
         LAUNCH(compute, offer_rows<true>, rows, SELECT_THREADS, SHARED_ROOM * sizeof(candidate),
-               selection->view, horizontal, vertical, scale, mixture, first, columns);
+               selection->view, *tile, mixture);
     return cuda_status(compute);
 }
 
-vlp_status cuda_selection_finish(vlp_compute *compute, vlp_best *out, vlp_selection *selection) {
+static vlp_status selection_finish(vlp_compute *compute, vlp_best *out, vlp_selection *selection) {
     int64_t rows = selection->rows, cells = rows * selection->view.wanted;
     int bad = 0;
     *out = {selection->host_tops, selection->host_counts, selection->view.wanted};
@@ -292,3 +290,9 @@ vlp_status cuda_selection_finish(vlp_compute *compute, vlp_best *out, vlp_select
     if (status == VLP_OK && bad) return cuda_fail(VLP_ERROR_FORMAT, "a score is not a number");
     return status;
 }
+
+const vlp_select_operations cuda_select_operations = {.open = selection_open,
+                                                      .close = selection_close,
+                                                      .start = selection_start,
+                                                      .offer = selection_offer,
+                                                      .finish = selection_finish};

@@ -5,6 +5,26 @@
 #include "base/order.h"
 #include "compute/cuda/device.h"
 
+/* ---- Fork and join ------------------------------------------------------------------------------- */
+
+/* Recorded, this becomes two branches of the graph. */
+static void fork_begin(vlp_compute *compute) {
+    cuda_note(compute, cudaEventRecord(compute->forked, compute->streams[0]), "parting work");
+    cuda_note(compute, cudaStreamWaitEvent(compute->streams[1], compute->forked, 0), "parting work");
+    compute->aside = 1;
+    compute->stream = compute->streams[1];
+}
+
+static void fork_end(vlp_compute *compute) {
+    cuda_note(compute, cudaEventRecord(compute->joined, compute->streams[1]), "parting work");
+    compute->aside = 0;
+    compute->stream = compute->streams[0];
+}
+
+static void fork_join(vlp_compute *compute) {
+    cuda_note(compute, cudaStreamWaitEvent(compute->streams[0], compute->joined, 0), "joining work");
+}
+
 /* ---- Plans --------------------------------------------------------------------------------------- */
 
 struct vlp_plan {
@@ -14,7 +34,7 @@ struct vlp_plan {
     cudaGraphExec_t graph;
 };
 
-vlp_plan *cuda_plan_new(vlp_compute *) {
+static vlp_plan *plan_new(vlp_compute *) {
     return static_cast<vlp_plan *>(calloc(1, sizeof(vlp_plan)));
 }
 
@@ -25,7 +45,7 @@ static void forget_graph(vlp_compute *compute, vlp_plan *plan) {
     plan->graph = nullptr;
 }
 
-void cuda_plan_free(vlp_compute *compute, vlp_plan *plan) {
+static void plan_free(vlp_compute *compute, vlp_plan *plan) {
     if (!plan) return;
     forget_graph(compute, plan);
     free(plan);
@@ -48,7 +68,7 @@ static void end_values(vlp_compute *compute, int place) {
     cuda_note(compute, cudaEventRecord(compute->events[place], compute->stream), "marking a step");
 }
 
-bool cuda_step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_values *values) {
+static bool step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_values *values) {
     int place = send_values(compute, values);
     compute->stepping = plan != nullptr;
     if (!plan || compute->failed) {
@@ -76,11 +96,11 @@ bool cuda_step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_values
     return false;
 }
 
-vlp_status cuda_step_end(vlp_compute *compute, vlp_plan *plan) {
+static vlp_status step_end(vlp_compute *compute, vlp_plan *plan) {
     compute->stepping = false;
     if (compute->aside) { /* the step was given up in between */
-        cuda_fork_end(compute);
-        cuda_fork_join(compute);
+        fork_end(compute);
+        fork_join(compute);
     }
     plan->ran = true;
     if (!plan->recording) return cuda_status(compute);
@@ -95,26 +115,6 @@ vlp_status cuda_step_end(vlp_compute *compute, vlp_plan *plan) {
     return cuda_status(compute);
 }
 
-/* ---- Two things at once -------------------------------------------------------------------------- */
-
-/* Recorded, this becomes two branches of the graph. */
-void cuda_fork_begin(vlp_compute *compute) {
-    cuda_note(compute, cudaEventRecord(compute->forked, compute->streams[0]), "parting work");
-    cuda_note(compute, cudaStreamWaitEvent(compute->streams[1], compute->forked, 0), "parting work");
-    compute->aside = 1;
-    compute->stream = compute->streams[1];
-}
-
-void cuda_fork_end(vlp_compute *compute) {
-    cuda_note(compute, cudaEventRecord(compute->concat, compute->streams[1]), "parting work");
-    compute->aside = 0;
-    compute->stream = compute->streams[0];
-}
-
-void cuda_fork_join(vlp_compute *compute) {
-    cuda_note(compute, cudaStreamWaitEvent(compute->streams[0], compute->concat, 0), "joining work");
-}
-
 /* ---- The check ------------------------------------------------------------------------------- */
 
 __global__ static void check_losses(vlp_step_report *report, vlp_step_check check,
@@ -122,7 +122,8 @@ __global__ static void check_losses(vlp_step_report *report, vlp_step_check chec
     vlp_step_check_apply(report, &check, values->step);
 }
 
-void cuda_check_step(vlp_compute *compute, vlp_step_report *report, const vlp_step_check *check) {
+static void check_step(vlp_compute *compute, vlp_step_report *report, const vlp_step_check *check) {
+    assert(check->tables >> VLP_MAX_TABLES == 0);
     LAUNCH(compute, check_losses, 1, 1, 0, report, *check, compute->values);
 }
 
@@ -184,7 +185,7 @@ __global__ static void share_weights(float *weights, int32_t count) {
         weights[i] = static_cast<float>(static_cast<double>(weights[i]) / sum);
 }
 
-void cuda_choose_batch(vlp_compute *compute, const vlp_query_tables *tables, const vlp_batch *batch) {
+static void choose_batch(vlp_compute *compute, const vlp_query_tables *tables, const vlp_batch *batch) {
     compute->pairs_of = nullptr;
     LAUNCH(compute, choose_queries, cuda_blocks(static_cast<int64_t>(batch->count) * CHOOSE_LANES, 64),
            64, 0, *tables, *batch, compute->values);
@@ -205,9 +206,10 @@ __global__ static void mark_answers(int32_t *first, const int32_t *answers, int3
  * permutation. first (entities): the first query with that answer, NO_QUERY for none; place
  * (count): the column of a first one. */
 __global__ static void __launch_bounds__(COLUMN_THREADS)
-    choose_ids(vlp_columns columns, int32_t *place, const int32_t *first, const int32_t *answers,
-               int32_t count, int32_t candidates, int32_t entities, uint64_t seed,
+    choose_ids(vlp_columns columns, int32_t *place, const int32_t *first, vlp_column_options options,
                const vlp_step_values *values) {
+    const int32_t *answers = options.answers;
+    int32_t count = options.count, candidates = options.candidates, entities = options.entities;
     int32_t used = 0, total, room = count + candidates;
     for (int32_t start = 0; start < count; start += COLUMN_THREADS) {
         int32_t i = start + threadIdx.x;
@@ -232,7 +234,8 @@ __global__ static void __launch_bounds__(COLUMN_THREADS)
         int32_t i = start + threadIdx.x, entity = 0;
         bool other = i < entities;
         if (other) {
-            entity = static_cast<int32_t>(vlp_permuted(i, entities, seed ^ VLP_STREAM_CANDIDATES, pass));
+            entity = static_cast<int32_t>(
+                vlp_permuted(i, entities, options.seed ^ VLP_STREAM_CANDIDATES, pass));
             other = first[entity] == NO_QUERY;
         }
         int32_t at = used + place_of(other, &total);
@@ -249,19 +252,29 @@ __global__ static void __launch_bounds__(COLUMN_THREADS)
 }
 
 /* As many columns in every step: plans are of fixed shapes. What is not there has an offset of -inf. */
-vlp_status cuda_choose_columns(vlp_compute *compute, int32_t *used, const vlp_columns *columns,
-                               const int32_t *answers, int32_t count, int32_t candidates,
-                               int32_t entities, uint64_t seed) {
+static vlp_status choose_columns(vlp_compute *compute, int32_t *used, const vlp_columns *columns,
+                                 const vlp_column_options *options) {
+    int32_t count = options->count, entities = options->entities;
     int32_t *first = scratch<int32_t>(compute, SLOT_COLUMNS, static_cast<int64_t>(entities) + count);
-    *used = count + candidates;
+    *used = count + options->candidates;
     if (!first) return cuda_status(compute);
-
     cuda_note(
         compute,
         cudaMemsetAsync(first, 0x7f, static_cast<size_t>(entities) * sizeof *first, compute->stream),
         "clearing memory");
-    LAUNCH(compute, mark_answers, cuda_blocks(count, 256), 256, 0, first, answers, count);
-    LAUNCH(compute, choose_ids, 1, COLUMN_THREADS, 0, *columns, first + entities, first, answers, count,
-           candidates, entities, seed, compute->values);
+    LAUNCH(compute, mark_answers, cuda_blocks(count, 256), 256, 0, first, options->answers, count);
+    LAUNCH(compute, choose_ids, 1, COLUMN_THREADS, 0, *columns, first + entities, first, *options,
+           compute->values);
     return cuda_status(compute);
 }
+
+const vlp_step_operations cuda_step_operations = {.plan_new = plan_new,
+                                                  .plan_free = plan_free,
+                                                  .begin = step_begin,
+                                                  .end = step_end,
+                                                  .choose_batch = choose_batch,
+                                                  .choose_columns = choose_columns,
+                                                  .check = check_step,
+                                                  .fork_begin = fork_begin,
+                                                  .fork_end = fork_end,
+                                                  .fork_join = fork_join};

@@ -176,96 +176,104 @@ __global__ static void outer_sums(float *relation_grad, const float *left, const
     relation_grad[static_cast<int64_t>(segments.keys[at]) * relation_width + cell] += sum;
 }
 
-static void matrix_query(vlp_compute *compute, const vlp_form *form, float *q, const float *heads,
-                         const int32_t *relations, const float *table, int64_t count, bool linear) {
+static void matrix_query(vlp_compute *compute, float *q, const vlp_form *form,
+                         const vlp_related_rows *heads, bool linear) {
     int32_t e = form->entity_width, width = form->query_width;
-    unsigned items = static_cast<unsigned>(count);
+    unsigned items = static_cast<unsigned>(heads->count);
     if (form->transform == VLP_MATRIX_TRANSPOSED)
         LAUNCH(compute, transposed_times, dim3(items, cuda_blocks(width, MATRIX_THREADS)),
-               MATRIX_THREADS, 0, q, table, relations, heads, form->relation_width, e, width, false);
+               MATRIX_THREADS, 0, q, heads->relation_table, heads->relations, heads->rows,
+               form->relation_width, e, width, false);
     else
         LAUNCH(compute, matrix_times, dim3(items, cuda_blocks(width, MATRIX_WARPS)), 32 * MATRIX_WARPS,
-               0, q, table, relations, heads, form->relation_width, width, e, !linear, false);
+               0, q, heads->relation_table, heads->relations, heads->rows, form->relation_width, width,
+               e, !linear, false);
 }
 
-static void matrix_backward(vlp_compute *compute, const vlp_form *form, float *heads_grad,
-                            float *relation_grad, const float *q_grad, const float *heads,
-                            const int32_t *relations, const float *table, const cuda_segments *segments,
-                            int32_t relation_count, int64_t count, bool linear) {
+/* From q_grad, the queries sorted by their relations. */
+typedef struct query_gradients {
+    const float *q_grad;
+    cuda_segments segments;
+    bool linear;
+} query_gradients;
+
+static void matrix_backward(vlp_compute *compute, float *heads_grad, float *relation_grad,
+                            const vlp_form *form, const query_gradients *from,
+                            const vlp_related_rows *heads) {
     int32_t e = form->entity_width, width = form->query_width;
-    unsigned items = static_cast<unsigned>(count);
-    bool transposed = form->transform == VLP_MATRIX_TRANSPOSED, bias = !transposed && !linear;
+    const float *table = heads->relation_table, *q_grad = from->q_grad;
+    unsigned items = static_cast<unsigned>(heads->count);
+    bool transposed = form->transform == VLP_MATRIX_TRANSPOSED, bias = !transposed && !from->linear;
     if (transposed)
         LAUNCH(compute, matrix_times, dim3(items, cuda_blocks(e, MATRIX_WARPS)), 32 * MATRIX_WARPS, 0,
-               heads_grad, table, relations, q_grad, form->relation_width, e, width, false, true);
+               heads_grad, table, heads->relations, q_grad, form->relation_width, e, width, false, true);
     else
         LAUNCH(compute, transposed_times, dim3(items, cuda_blocks(e, MATRIX_THREADS)), MATRIX_THREADS, 0,
-               heads_grad, table, relations, q_grad, form->relation_width, width, e, true);
+               heads_grad, table, heads->relations, q_grad, form->relation_width, width, e, true);
     int32_t rows = transposed ? e : width, columns = transposed ? width : e;
     int64_t cells = static_cast<int64_t>(rows) * columns + (bias ? rows : 0);
     LAUNCH(compute, outer_sums, dim3(items, cuda_blocks(cells, MATRIX_THREADS)), MATRIX_THREADS, 0,
-           relation_grad, transposed ? heads : q_grad, transposed ? q_grad : heads, *segments, count,
-           static_cast<uint32_t>(relation_count), form->relation_width, rows, columns, bias);
+           relation_grad, transposed ? heads->rows : q_grad, transposed ? q_grad : heads->rows,
+           from->segments, heads->count, static_cast<uint32_t>(heads->relation_count),
+           form->relation_width, rows, columns, bias);
 }
 
 /* ---- Batches ------------------------------------------------------------------------------------- */
 
-void cuda_query(vlp_compute *compute, const vlp_form *form, float *q, const float *heads,
-                const int32_t *relations, const float *relation_table, int64_t count, bool linear) {
-    if (count == 0) return;
+void cuda_query(vlp_compute *compute, float *q, const vlp_form *form, const vlp_related_rows *heads,
+                bool linear) {
+    if (heads->count == 0) return;
     if (is_matrix_transform(*form))
-        matrix_query(compute, form, q, heads, relations, relation_table, count, linear);
+        matrix_query(compute, q, form, heads, linear);
     else
-        LAUNCH(compute, query_rows, cuda_grid(count, columns_of(*form)), COLUMN_BLOCK, 0, *form, q,
-               heads, relations, relation_table, linear);
+        LAUNCH(compute, query_rows, cuda_grid(heads->count, columns_of(*form)), COLUMN_BLOCK, 0, *form,
+               q, heads->rows, heads->relations, heads->relation_table, linear);
 }
 
-vlp_status cuda_query_backward(vlp_compute *compute, const vlp_form *form, float *heads_grad,
-                               float *relation_grad, const float *q_grad, const float *heads,
-                               const int32_t *relations, const float *relation_table,
-                               int32_t relation_count, int64_t count, bool linear) {
-    cuda_segments segments;
+static vlp_status query_backward(vlp_compute *compute, float *heads_grad, float *relation_grad,
+                                 const vlp_form *form, const float *q_grad,
+                                 const vlp_related_rows *heads, bool linear) {
+    query_gradients from = {q_grad, {}, linear};
+    int64_t count = heads->count;
     if (count == 0) return cuda_status(compute);
-    if (!cuda_sort(compute, &segments, relations, count, relation_count, SLOT_SORT_KEYS,
-                   SLOT_SORT_ITEMS))
+    if (!cuda_sort(compute, &from.segments, heads->relations, count, heads->relation_count,
+                   SLOT_SORT_KEYS, SLOT_SORT_ITEMS))
         return cuda_status(compute);
     if (is_matrix_transform(*form)) {
-        matrix_backward(compute, form, heads_grad, relation_grad, q_grad, heads, relations,
-                        relation_table, &segments, relation_count, count, linear);
+        matrix_backward(compute, heads_grad, relation_grad, form, &from, heads);
         return cuda_status(compute);
     }
     int32_t columns = columns_of(*form);
     LAUNCH(compute, query_rows_backward, cuda_grid(count, columns), COLUMN_BLOCK, 0, *form, heads_grad,
-           q_grad, relations, relation_table);
+           q_grad, heads->relations, heads->relation_table);
     if (form->transform == VLP_TRANSLATE && linear) return cuda_status(compute); /* r is left out */
-    uintptr_t places = reinterpret_cast<uintptr_t>(q_grad) | reinterpret_cast<uintptr_t>(heads);
+    uintptr_t places = reinterpret_cast<uintptr_t>(q_grad) | reinterpret_cast<uintptr_t>(heads->rows);
     dim3 grid(static_cast<unsigned>(count), cuda_blocks(columns, RELATION_COLUMNS));
     LAUNCH(compute, relation_rows_backward, grid, RELATION_THREADS, 0, *form, relation_grad, q_grad,
-           heads, relation_table, segments, count, static_cast<uint32_t>(relation_count),
+           heads->rows, heads->relation_table, from.segments, count,
+           static_cast<uint32_t>(heads->relation_count),
            columns % 4 == 0 && places % sizeof(float4) == 0);
     return cuda_status(compute);
 }
 
-void cuda_answer(vlp_compute *compute, const vlp_form *form, float *k, const float *answers,
-                 const int32_t *relations, const float *relation_table, int64_t count) {
+void cuda_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp_related_rows *answers) {
     if (vlp_form_moves_answers(form))
-        cuda_query(compute, form, k, answers, relations, relation_table, count, true);
-    else if (k != answers && count > 0)
-        cuda_note(compute,
-                  cudaMemcpyAsync(k, answers,
-                                  static_cast<size_t>(count * form->query_width) * sizeof(float),
-                                  cudaMemcpyDeviceToDevice, compute->stream),
-                  "copying answers");
+        cuda_query(compute, k, form, answers, true);
+    else if (k != answers->rows && answers->count > 0)
+        cuda_note(
+            compute,
+            cudaMemcpyAsync(k, answers->rows,
+                            static_cast<size_t>(answers->count * form->query_width) * sizeof(float),
+                            cudaMemcpyDeviceToDevice, compute->stream),
+            "copying answers");
 }
 
-vlp_status cuda_answer_backward(vlp_compute *compute, const vlp_form *form, float *answers_grad,
-                                float *relation_grad, const float *k_grad, const float *answers,
-                                const int32_t *relations, const float *relation_table,
-                                int32_t relation_count, int64_t count) {
+static vlp_status answer_backward(vlp_compute *compute, float *answers_grad, float *relation_grad,
+                                  const vlp_form *form, const float *k_grad,
+                                  const vlp_related_rows *answers) {
     if (vlp_form_moves_answers(form))
-        return cuda_query_backward(compute, form, answers_grad, relation_grad, k_grad, answers,
-                                   relations, relation_table, relation_count, count, true);
-    cuda_add(compute, answers_grad, k_grad, count * form->query_width);
+        return query_backward(compute, answers_grad, relation_grad, form, k_grad, answers, true);
+    cuda_add(compute, answers_grad, k_grad, answers->count * form->query_width);
     return cuda_status(compute);
 }
 
@@ -295,12 +303,12 @@ __global__ static void relation_query_rows(vlp_form form, float *v, const float 
     }
 }
 
-void cuda_relation_query(vlp_compute *compute, const vlp_form *form, float *v, const float *heads,
-                         const float *answers, int64_t count) {
-    if (count == 0) return;
+static void relation_query(vlp_compute *compute, float *v, const vlp_form *form,
+                           const vlp_head_answer_rows *rows) {
+    if (rows->count == 0) return;
     int32_t columns = relation_columns(*form);
-    LAUNCH(compute, relation_query_rows, cuda_grid(count, columns), COLUMN_BLOCK, 0, *form, v, heads,
-           answers, columns);
+    LAUNCH(compute, relation_query_rows, cuda_grid(rows->count, columns), COLUMN_BLOCK, 0, *form, v,
+           rows->heads, rows->answers, columns);
 }
 
 /* A thread a number of h and of t. */
@@ -335,10 +343,17 @@ __global__ static void relation_query_rows_backward(vlp_form form, float *heads_
     if (parts) t_grad[columns] = before[3] + to_answer.im;
 }
 
-void cuda_relation_query_backward(vlp_compute *compute, const vlp_form *form, float *heads_grad,
-                                  float *answers_grad, const float *v_grad, const float *heads,
-                                  const float *answers, int64_t count) {
-    if (count == 0) return;
-    LAUNCH(compute, relation_query_rows_backward, cuda_grid(count, columns_of(*form)), COLUMN_BLOCK, 0,
-           *form, heads_grad, answers_grad, v_grad, heads, answers);
+static void relation_query_backward(vlp_compute *compute, float *heads_grad, float *answers_grad,
+                                    const vlp_form *form, const float *v_grad,
+                                    const vlp_head_answer_rows *rows) {
+    if (rows->count == 0) return;
+    LAUNCH(compute, relation_query_rows_backward, cuda_grid(rows->count, columns_of(*form)),
+           COLUMN_BLOCK, 0, *form, heads_grad, answers_grad, v_grad, rows->heads, rows->answers);
 }
+
+const vlp_transform_operations cuda_transform_operations = {.query = cuda_query,
+                                                            .query_backward = query_backward,
+                                                            .answer_backward = answer_backward,
+                                                            .relation_query = relation_query,
+                                                            .relation_query_backward =
+                                                                relation_query_backward};

@@ -1,0 +1,91 @@
+/* Scores of queries with all entities: a matrix product for dot models, tiles of entities for
+ * distances. */
+#include "compute/cpu/cpu.h"
+
+enum { ROWS = CPU_MODULUS_ROWS };
+
+/* The scores of one query and the entities of a tile. */
+static void tile_scores(const vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                        const float *rows, int32_t count) {
+    for (int32_t e = 0; e < count; e += ROWS) {
+        int32_t some = count - e < ROWS ? count - e : ROWS;
+        const float *answers[ROWS];
+        for (int32_t n = 0; n < some; n++) answers[n] = rows + (int64_t)(e + n) * form->query_width;
+        cpu_similarities(compute, scores + e, form, q, answers, some);
+    }
+}
+
+static void distance_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
+                            const float *table, int32_t entities, int64_t count) {
+    /* A tile of entities stays in the nearest cache while all queries pass over it. */
+    enum { TILE_FLOATS = 6 << 10 };
+    int32_t width = form->query_width, tile = TILE_FLOATS / width / ROWS * ROWS;
+    if (tile < ROWS) tile = ROWS;
+#pragma omp parallel for num_threads(compute->threads) schedule(dynamic, 4)
+    for (int32_t start = 0; start < entities; start += tile) {
+        int32_t end = start + tile < entities ? start + tile : entities;
+        for (int64_t i = 0; i < count; i++)
+            tile_scores(compute, form, scores + i * entities + start, q + i * width,
+                        table + (int64_t)start * width, end - start);
+    }
+}
+
+static vlp_status moved_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                                   const vlp_related_rows *queries, const float *entity_table,
+                                   int32_t entities) {
+    int32_t width = form->query_width;
+    int64_t count = queries->count;
+    const int32_t *relations = queries->relations;
+    vlp_status status = VLP_OK;
+    float *k = vlp_alloc((size_t)entities * (size_t)width, sizeof *k);
+    bool *done = vlp_alloc_zero((size_t)count, sizeof *done);
+    if (!k || !done) {
+        status = vlp_fail_memory("moved answers");
+        goto out;
+    }
+    const vlp_product product = {.transpose_b = true,
+                                 .m = entities,
+                                 .n = width,
+                                 .k = form->entity_width,
+                                 .alpha = 1,
+                                 .lda = form->entity_width,
+                                 .ldb = form->entity_width,
+                                 .ldc = width};
+    for (int64_t first = 0; first < count; first++) { /* every relation of the batch once */
+        if (done[first]) continue;
+        const float *w = queries->relation_table + (int64_t)relations[first] * form->relation_width;
+        cpu_product(compute, k, &product, entity_table, w);
+        for (int64_t i = first; i < count; i++) {
+            if (relations[i] != relations[first]) continue;
+            distance_scores(compute, form, scores + i * entities, queries->rows + i * width, k, entities,
+                            1);
+            done[i] = true;
+        }
+    }
+out:
+    vlp_free(k);
+    vlp_free(done);
+    return status;
+}
+
+vlp_status cpu_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                          const vlp_related_rows *queries, const float *entity_table, int32_t entities) {
+    if (vlp_form_moves_answers(form))
+        return moved_all_scores(compute, scores, form, queries, entity_table, entities);
+    if (form->similarity == VLP_DOT)
+        cpu_product(compute, scores,
+                    &(vlp_product){.transpose_b = true,
+                                   .m = queries->count,
+                                   .n = entities,
+                                   .k = form->query_width,
+                                   .alpha = 1,
+                                   .lda = form->query_width,
+                                   .ldb = form->entity_width,
+                                   .ldc = entities},
+                    queries->rows, entity_table);
+    else
+        distance_scores(compute, form, scores, queries->rows, entity_table, entities, queries->count);
+    return VLP_OK;
+}
+
+const vlp_score_operations cpu_score_operations = {.all = cpu_all_scores};
