@@ -108,7 +108,7 @@ static void run_references(lab *bench, const reference_case *one, bool uses_bf16
                                       lab_put_ids(bench, one->counts, one->rows), one->capacity};
     vlp_aggregator_inputs inputs = {.answers = places(bench, e_size),
                                     .differences = places(bench, e_size)};
-    inputs.k = vlp_form_moves_answers(&one->form) ? places(bench, q_size) : inputs.answers;
+    inputs.k = vlp_form_transforms_answers(&one->form) ? places(bench, q_size) : inputs.answers;
     inputs.s = places(bench, q_size);
     if (uses_bf16) {
         inputs.bf16_k = lab_bf16_places(bench, &layout, one->rows);

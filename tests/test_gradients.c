@@ -317,7 +317,7 @@ static void expect_pair(pair_gradients *out, const pair_batch *batch, int32_t i,
         out->q[b * width + j] += weight * lab_slope(q + j, pair_score, &one);
     for (int32_t j = 0; j < d; j++)
         out->entities[member * d + j] += weight * lab_slope(t + j, pair_score, &one);
-    for (int32_t j = 0; vlp_form_moves_answers(form) && j < form->relation_width; j++)
+    for (int32_t j = 0; vlp_form_transforms_answers(form) && j < form->relation_width; j++)
         out->relations[row + j] += weight * lab_slope(r + j, pair_score, &one);
     out->touched[member] = 1;
 }

@@ -277,7 +277,7 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
         trainer->uses_bf16 && settings->vertical && settings->candidates == 0 && !felt;
     trainer->fused = trainer->uses_bf16 && settings->loss == VLP_LOSS_NEGATIVES && settings->clip == 0 &&
                      settings->optimizer != VLP_LAZY_ADAM && !felt &&
-                     !vlp_form_moves_answers(&model->form);
+                     !vlp_form_transforms_answers(&model->form);
     vlp_status status = trainer->uses_bf16 ? vlp_model_keep_bf16(model) : VLP_OK;
     if (status == VLP_OK) status = prepare_graph(trainer);
     if (status == VLP_OK) status = upload_graph(trainer);

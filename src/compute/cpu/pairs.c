@@ -159,7 +159,7 @@ static vlp_status pair_scores(vlp_compute *compute, float *scores, const vlp_for
     int64_t total = (int64_t)pairs->batch * pairs->width;
     for (int64_t i = 0; i < total; i++)
         if (pairs->entities[i] < 0) scores[i] = -INFINITY;
-    if (vlp_form_moves_answers(form)) return moved_scores(compute, scores, form, queries, pairs);
+    if (vlp_form_transforms_answers(form)) return moved_scores(compute, scores, form, queries, pairs);
     compute->segments_of = NULL; /* the caller may have put other entities into the same array */
     VLP_TRY(sort_pairs(compute, pairs));
     compute->segments_of = pairs->entities;
@@ -194,7 +194,7 @@ static vlp_status pair_backward(vlp_compute *compute, const vlp_pair_gradients *
                                 const vlp_related_rows *queries, const vlp_pairs *pairs) {
     assert(out->entities.rows); /* this backend has no bf16 operations */
     int64_t size = (int64_t)pairs->batch * form->query_width;
-    if (vlp_form_moves_answers(form))
+    if (vlp_form_transforms_answers(form))
         return moved_backward(compute, out, form, scores_grad, queries, pairs);
     VLP_TRY(sort_pairs(compute, pairs));
     float *copies = cpu_scratch(compute, size * compute->threads);

@@ -70,7 +70,7 @@ out:
 
 vlp_status cpu_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
                           const vlp_related_rows *queries, const float *entity_table, int32_t entities) {
-    if (vlp_form_moves_answers(form))
+    if (vlp_form_transforms_answers(form))
         return moved_all_scores(compute, scores, form, queries, entity_table, entities);
     if (form->similarity == VLP_DOT)
         cpu_product(compute, scores,

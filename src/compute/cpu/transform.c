@@ -176,7 +176,7 @@ vlp_status cpu_query_backward(vlp_compute *compute, float *heads_grad, float *re
 }
 
 void cpu_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp_related_rows *answers) {
-    if (vlp_form_moves_answers(form))
+    if (vlp_form_transforms_answers(form))
         cpu_query(compute, k, form, answers, true);
     else if (k != answers->rows)
         memcpy(k, answers->rows, (size_t)(answers->count * form->query_width) * sizeof *k);
@@ -185,7 +185,7 @@ void cpu_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp_
 static vlp_status answer_backward(vlp_compute *compute, float *answers_grad, float *relation_grad,
                                   const vlp_form *form, const float *k_grad,
                                   const vlp_related_rows *answers) {
-    if (vlp_form_moves_answers(form))
+    if (vlp_form_transforms_answers(form))
         return cpu_query_backward(compute, answers_grad, relation_grad, form, k_grad, answers, true);
     for (int64_t i = 0; i < answers->count * form->query_width; i++) answers_grad[i] += k_grad[i];
     return VLP_OK;
