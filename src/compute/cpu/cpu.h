@@ -98,12 +98,12 @@ void cpu_inverse_norms(vlp_compute *compute, float *out, const float *table, int
                        int32_t width);
 void cpu_query(vlp_compute *compute, float *q, const vlp_form *form, const vlp_related_rows *heads,
                bool linear);
-vlp_status cpu_query_backward(vlp_compute *compute, float *heads_grad, float *relation_grad,
-                              const vlp_form *form, const float *q_grad, const vlp_related_rows *heads,
-                              bool linear);
 vlp_status cpu_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
                           const vlp_related_rows *queries, const float *entity_table, int32_t entities);
 /* k (count, query_width) of answers (count, entity_width). */
 void cpu_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp_related_rows *answers);
+vlp_status cpu_answer_backward(vlp_compute *compute, float *answers_grad, float *relation_grad,
+                               const vlp_form *form, const float *k_grad,
+                               const vlp_related_rows *answers);
 
 #endif

@@ -303,6 +303,6 @@ static vlp_status moved_backward(vlp_compute *compute, const vlp_pair_gradients 
                                 .relations = pair_relations,
                                 .relation_table = queries->relation_table,
                                 .relation_count = queries->relation_count};
-    VLP_TRY(cpu_query_backward(compute, rows_grad, out->relations, form, k_grad, &answers, true));
+    VLP_TRY(cpu_answer_backward(compute, rows_grad, out->relations, form, k_grad, &answers));
     return cpu_scatter_add(compute, &out->entities, rows_grad, NULL, pairs->entities, total);
 }
