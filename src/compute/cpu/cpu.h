@@ -73,6 +73,24 @@ double cpu_square_chunk(const float *values, int64_t count);
 void cpu_similarities(const vlp_compute *compute, float *scores, const vlp_form *form, const float *one,
                       const float *const *others, int32_t count);
 
+/* Queries that are compared with one answer. */
+typedef struct cpu_pair_rows {
+    const float *q[CPU_MODULUS_ROWS];
+    float *q_grad[CPU_MODULUS_ROWS], weights[CPU_MODULUS_ROWS];
+    int32_t count;
+} cpu_pair_rows;
+
+/* q_grad += w dg/dq, k_grad += w dg/dk, of all rows; their count is 0 afterwards. */
+void cpu_similarities_backward(const vlp_compute *compute, const vlp_form *form, cpu_pair_rows *rows,
+                               float *k_grad, const float *k);
+
+/* Pairs whose answers are transformed by the relation, as the operations on pairs. */
+vlp_status cpu_transformed_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                                  const vlp_related_rows *queries, const vlp_pairs *pairs);
+vlp_status cpu_transformed_backward(vlp_compute *compute, const vlp_pair_gradients *out,
+                                    const vlp_form *form, const float *scores_grad,
+                                    const vlp_related_rows *queries, const vlp_pairs *pairs);
+
 /* The operations, one table per file. */
 extern const vlp_step_operations cpu_step_operations;
 extern const vlp_blas_operations cpu_blas_operations;
