@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "failing_allocator.h"
 #include "model/model.h"
 #include "store/npy.h"
 #include "store/safetensors.h"
@@ -229,6 +230,29 @@ static void refuses(void **state) {
     support_remove(folder);
 }
 
+/* Arrays that are no tables are refused, and nothing of them stays in memory. */
+static void no_table(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    char data[96], run[96];
+    snprintf(data, sizeof data, "%s", family(folder));
+    snprintf(run, sizeof run, "%s/run", folder);
+    const vlp_tensor arrays[] = {{"scalar", VLP_F32, 0, {0}, &(float){1}},
+                                 {"vector", VLP_F32, 1, {3, 0, 0, 0}, (float[]){1, 2, 3}},
+                                 {"empty", VLP_F32, 2, {3, 0, 0, 0}, NULL}};
+    const char *const messages[] = {"has 0 dimensions", "has 1 dimensions", "dim"};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        must(vlp_npy_write(support_path(folder, "entities.npy"), &arrays[i]));
+        const char *more[] = {"model=transe", NULL};
+        failing_allocator memory;
+        failing_allocator_install(&memory, 0);
+        vlp_status status = train(data, run, folder, false, more);
+        failing_allocator_remove(&memory);
+        expect_failure(status, messages[i]);
+    }
+    support_remove(folder);
+}
+
 /* A head's run goes on without its base. */
 static void resumes(void **state) {
     (void)state;
@@ -296,8 +320,8 @@ static void control(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(base_by_any_way),
-                                       cmocka_unit_test(inverses_follow), cmocka_unit_test(refuses),
-                                       cmocka_unit_test(resumes), cmocka_unit_test(control)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(base_by_any_way), cmocka_unit_test(inverses_follow), cmocka_unit_test(refuses),
+        cmocka_unit_test(no_table),        cmocka_unit_test(resumes),         cmocka_unit_test(control)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

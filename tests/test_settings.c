@@ -432,7 +432,7 @@ static void test_wrong_recipes(void **state) {
     expect_refused("steps = 5 = 6\n",
                    "r.ini:1: steps takes a whole number from 1 to 1000000000, not '5 = 6'");
     expect_refused("steps = 5\rdim = 6\n",
-                   "r.ini:1: steps takes a whole number from 1 to 1000000000, not '5?dim = 6'");
+                   "r.ini:1: steps takes a whole number from 1 to 1000000000, not '5\\u000ddim = 6'");
     expect_refused("steps = 5\n[other]\nrate = 1\n steps = 5\n",
                    "r.ini:4: steps was given already on line 1");
     static const char no_equals[] =

@@ -43,6 +43,7 @@ static vlp_status open_array(vlp_array *out, const char *folder, const char *nam
         status =
             vlp_fail(VLP_ERROR_FORMAT, "%s has %d dimensions; a table has two, or three of matrices",
                      path, out->dimensions);
+    if (status != VLP_OK) vlp_array_free(out);
     vlp_free(path);
     return status;
 }

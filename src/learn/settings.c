@@ -439,7 +439,9 @@ static vlp_status check_model(const vlp_settings *settings) {
     if (settings->relation_dim > 0 && settings->model != VLP_MODEL_TRANSR)
         return vlp_fail(VLP_ERROR_ARGUMENT, "relation_dim is for transr, not for %s; set it to 0",
                         model);
-    return VLP_OK;
+    vlp_model_options sizes = {settings->model, settings->dim, settings->relation_dim, settings->norm,
+                               settings->margin};
+    return vlp_model_check(&sizes);
 }
 
 static vlp_status check_training(const vlp_settings *settings) {

@@ -5,5 +5,6 @@
 void vlp_complex_form(vlp_form *form, const vlp_model_options *options) {
     form->transform = VLP_SCALE_COMPLEX;
     form->similarity = VLP_DOT;
-    form->entity_width = form->relation_width = form->query_width = 2 * options->dim;
+    form->entity_width = form->relation_width = form->query_width =
+        vlp_form_width(2 * (int64_t)options->dim);
 }

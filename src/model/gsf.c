@@ -1,5 +1,6 @@
 #include "model/gsf.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const vlp_model_row rows[VLP_MODELS] = {
@@ -19,6 +20,29 @@ const vlp_model_row *vlp_model_row_of(int32_t kind) {
 void vlp_model_form(vlp_form *form, const vlp_model_options *options) {
     *form = (vlp_form){0};
     rows[options->kind].form(form, options);
+}
+
+static bool fits(const vlp_model_options *options) {
+    vlp_form form;
+    vlp_model_form(&form, options);
+    return form.entity_width > 0 && form.relation_width > 0 && form.query_width > 0;
+}
+
+vlp_status vlp_model_check(const vlp_model_options *options) {
+    if (fits(options)) return VLP_OK;
+    vlp_model_options smaller = *options;
+    char advice[48] = "lower relation_dim";
+    int32_t low = 0, high = options->dim; /* low fits, or is 0; high does not fit */
+    while (high - low > 1) {
+        smaller.dim = low + (high - low) / 2;
+        if (fits(&smaller))
+            low = smaller.dim;
+        else
+            high = smaller.dim;
+    }
+    if (low > 0) snprintf(advice, sizeof advice, "dim = %d would fit", low);
+    return vlp_fail(VLP_ERROR_ARGUMENT, "a row of %s with dim = %d has more than %d numbers; %s",
+                    rows[options->kind].name, options->dim, VLP_MAX_WIDTH, advice);
 }
 
 void vlp_model_inverse(float *out, const float *relation, const vlp_form *form) {

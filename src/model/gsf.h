@@ -32,6 +32,17 @@ typedef struct vlp_model_row {
     void (*form)(vlp_form *form, const vlp_model_options *options);
 } vlp_model_row;
 
+/* The most numbers of a row. Half of what an int32_t holds: loops over a row step past its end. */
+enum { VLP_MAX_WIDTH = 1 << 30 };
+
+/* A width of a form; 0 where it is too large, which vlp_model_check refuses. */
+static inline int32_t vlp_form_width(int64_t width) {
+    return width <= VLP_MAX_WIDTH ? (int32_t)width : 0;
+}
+
+/* Refuses options whose rows are too wide, and says which dim would fit. */
+vlp_status vlp_model_check(const vlp_model_options *options);
+
 /* The relation read backwards, where it follows from the relation itself: f_g(t, inverse, h) =
  * f_g(h, relation, t). Rows of relation_width floats, apart from each other. */
 void vlp_model_inverse(float *out, const float *relation, const vlp_form *form);

@@ -5,6 +5,6 @@
 void vlp_rescal_form(vlp_form *form, const vlp_model_options *options) {
     form->transform = VLP_MATRIX_TRANSPOSED;
     form->similarity = VLP_DOT;
-    form->entity_width = form->query_width = options->dim;
-    form->relation_width = options->dim * options->dim;
+    form->entity_width = form->query_width = vlp_form_width(options->dim);
+    form->relation_width = vlp_form_width((int64_t)options->dim * options->dim);
 }
