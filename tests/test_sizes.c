@@ -140,12 +140,12 @@ static void training_refuses_more_than_memory(void **state) {
             fail_msg("%s: status %d, %s", models[i], (int)status, message);
         }
     }
-    /* The working memory of a batch; one of TransR's scratch, which is asked for within a step. */
+    /* The working memory of a batch; and scratch of one query, which is allocated within a step. */
     const char *const batch[] = {"model=transe",  "dim=65536", "vertical=off", "steps=1", "threads=1",
                                  "batch=1000000", NULL};
-    const char *const scratch[] = {"model=transr", "dim=4096",       "relation_dim=8",
-                                   "vertical=off", "steps=1",        "threads=1",
-                                   "batch=512",    "negatives=4096", NULL};
+    const char *const scratch[] = {"model=transr", "dim=8192",         "relation_dim=8",
+                                   "vertical=off", "steps=1",          "threads=1",
+                                   "batch=1",      "negatives=100000", NULL};
     vlp_status statuses[2];
     statuses[0] = train(support_family(20, 4), batch);
     bool advice = strstr(vlp_error_message(), "lower batch") != NULL;
