@@ -185,10 +185,14 @@ double reference_softmax_loss(const double *logits, int32_t answer, const double
     return most + log(total) - gold;
 }
 
-double reference_n3(const double *x, int32_t width, bool moduli) {
+double reference_n3(const double *x, int32_t width, int32_t parts) {
     double sum = 0;
-    for (int32_t j = 0; j < (moduli ? width / 2 : width); j++)
-        sum += pow(moduli ? cabs(number(x, width, j)) : fabs(x[j]), 3);
+    for (int32_t j = 0; j < width / parts; j++) {
+        double square = 0;
+        for (int32_t part = 0; part < parts; part++)
+            square += x[part * (width / parts) + j] * x[part * (width / parts) + j];
+        sum += pow(sqrt(square), 3);
+    }
     return sum;
 }
 

@@ -24,8 +24,8 @@ double reference_negative_loss(const double *scores, const double *p1, int32_t w
 /* Cross-entropy of softmax(temperature scale[j] logits[j] + offset[j]); NULL: 1, 0. */
 double reference_softmax_loss(const double *logits, int32_t answer, const double *scale,
                               const double *offset, double temperature, int64_t columns);
-/* Sum of |x|^3, of complex numbers where `moduli`. */
-double reference_n3(const double *x, int32_t width, bool moduli);
+/* Sum of |x|^3 over units of `parts` numbers, which are width / parts apart. */
+double reference_n3(const double *x, int32_t width, int32_t parts);
 
 /* ---- The vertical score ---- */
 typedef struct reference_head {

@@ -159,7 +159,7 @@ static void inverses_follow(void **state) {
             must(vlp_model_new(&model, backend, compute, &options, 7, 2, false, false));
             must(vlp_model_init(model, 3, 0.5));
             float *rows = model->tables[VLP_TABLE_RELATIONS].value;
-            vlp_model_inverse(rows + model->form.relation_width, rows, &model->form);
+            vlp_model_row_of(kind)->inverse(rows + model->form.relation_width, rows, &model->form);
             float q[32], scores[2][7];
             for (int32_t h = 0; h < 7; h++)
                 for (int32_t t = 0; t < 7; t++) {

@@ -120,7 +120,7 @@ static double oracle_compare(const world *w, const double *q, const double *k) {
     const vlp_model_options *options = &w->model->options;
     int32_t width = w->model->form.query_width;
     double sum = 0;
-    if (vlp_model_row_of(options->kind)->dot) {
+    if (vlp_model_is_dot(vlp_model_row_of(options->kind))) {
         for (int32_t j = 0; j < width; j++) sum += q[j] * k[j];
         return sum;
     }

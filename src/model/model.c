@@ -135,9 +135,9 @@ vlp_status vlp_model_keep_bf16(vlp_model *model) {
     for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
         if (!has_bf16(id) || table->rows == 0 || table->bf16) continue;
-        bool parts = id == VLP_TABLE_ENTITIES && model->form.similarity == VLP_MINUS_MODULUS;
-        table->layout =
-            parts ? vlp_bf16_layout_of(2, table->width / 2) : vlp_bf16_layout_of(1, table->width);
+        /* Parts of a unit that the similarity reads together are aligned each. */
+        int32_t parts = id == VLP_TABLE_ENTITIES ? vlp_similarity_parts(model->form.similarity) : 1;
+        table->layout = vlp_bf16_layout_of(parts, table->width / parts);
         size_t count =
             (size_t)padded_rows(model, table) * (size_t)vlp_bf16_layout_stride(&table->layout);
         table->bf16 = model->backend->memory->allocate(model->compute, count * sizeof *table->bf16);
