@@ -131,6 +131,34 @@ double reference_score(const vlp_model_options *model, const double *h, const do
     return model->margin - (model->norm == VLP_NORM_L1 ? sum : sqrt(sum));
 }
 
+/* ---- Models to test ------------------------------------------------------------------------------ */
+
+static int32_t norms_of(int32_t kind) {
+    return vlp_model_row_of(kind)->has_norm ? 2 : 1;
+}
+
+int32_t reference_model_count(void) {
+    int32_t count = 0;
+    for (int32_t kind = 0; kind < VLP_MODELS; kind++) count += norms_of(kind);
+    return count;
+}
+
+vlp_model_options reference_model(int32_t index) {
+    int32_t kind = 0, norm = index;
+    while (norm >= norms_of(kind)) norm -= norms_of(kind++);
+    return (vlp_model_options){.kind = kind, .norm = norm, .margin = 2.25 + 5 * index % 8};
+}
+
+vlp_model_options reference_sized(vlp_model_options model, int32_t dim, int32_t relation_dim) {
+    model.dim = dim;
+    if (vlp_model_row_of(model.kind)->relation_dim_array) model.relation_dim = relation_dim;
+    return model;
+}
+
+bool reference_has_matrices(const vlp_model_options *model) {
+    return vlp_transform_traits_of(vlp_model_row_of(model->kind)->transform).matrix;
+}
+
 /* ---- Losses -------------------------------------------------------------------------------------- */
 
 /* w of the paper's p1 = exp(w) / sum of exp(w). */

@@ -16,6 +16,14 @@ double reference_similarity(const vlp_form *form, const double *q, const double 
 double reference_score(const vlp_model_options *model, const double *h, const double *r,
                        const double *t);
 
+/* ---- Models to test, of dim 0 until they are sized ---- */
+/* Every model, with either norm where there is a choice. */
+int32_t reference_model_count(void);
+vlp_model_options reference_model(int32_t index);
+/* With this dim; a model that has a relation_dim gets this one. */
+vlp_model_options reference_sized(vlp_model_options model, int32_t dim, int32_t relation_dim);
+bool reference_has_matrices(const vlp_model_options *model);
+
 /* ---- Losses of one row ---- */
 /* p1 (width) of scores (width); the first is the positive's and gets 0, as do pairs of -inf. */
 void reference_weights(const vlp_weight_form *form, double *p1, const double *scores, int32_t width);
