@@ -121,8 +121,6 @@ static void training_refuses_more_than_memory(void **state) {
 #ifdef RESERVES_ADDRESSES
     skip(); /* a sanitizer takes more addresses than that for itself */
 #endif
-    static const char *const models[] = {"model=rescal",   "model=transe",  "model=transr",
-                                         "model=distmult", "model=complex", "model=rotate"};
     const char *data = support_family(20, 4);
     struct rlimit before, limit;
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
@@ -130,14 +128,18 @@ static void training_refuses_more_than_memory(void **state) {
     int64_t available, total;
     assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
     bool known = vlp_memory_available(&available, &total);
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        const char *const settings[] = {models[i], i == 0 || i == 2 ? "dim=32767" : "dim=65536",
-                                        "steps=1", "threads=1", NULL};
+    for (int32_t kind = 0; kind < VLP_MODELS; kind++) {
+        const vlp_model_row *row = vlp_model_row_of(kind);
+        bool matrix = vlp_transform_traits_of(row->transform).matrix;
+        char model[32];
+        snprintf(model, sizeof model, "model=%s", row->name);
+        const char *const settings[] = {model, matrix ? "dim=32767" : "dim=65536", "steps=1",
+                                        "threads=1", NULL};
         vlp_status status = train(data, settings);
         const char *message = vlp_error_message();
         if (status != VLP_ERROR_MEMORY || !strstr(message, "would fit")) {
             setrlimit(RLIMIT_AS, &before);
-            fail_msg("%s: status %d, %s", models[i], (int)status, message);
+            fail_msg("%s: status %d, %s", model, (int)status, message);
         }
     }
     /* The working memory of a batch; and scratch of one query, which is allocated within a step. */
