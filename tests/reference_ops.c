@@ -47,6 +47,9 @@ void reference_query(const vlp_form *form, double *q, const double *h, const dou
         for (int32_t j = 0; j < width / 2; j++)
             put_number(q, width, j, cexp(I * (double)form->phase_scale * r[j]) * number(h, width, j));
         return;
+    case VLP_PAIR:
+        for (int32_t j = 0; j < width; j++) q[j] = r[j] * h[j];
+        return;
     case VLP_MATRIX_TRANSPOSED:
         for (int32_t j = 0; j < width; j++) {
             q[j] = 0;
@@ -62,10 +65,23 @@ void reference_query(const vlp_form *form, double *q, const double *h, const dou
 }
 
 void reference_answer(const vlp_form *form, double *k, const double *t, const double *r) {
-    if (form->transform == VLP_MATRIX_TRANSLATE)
-        apply(k, r, t, form->query_width, form->entity_width);
-    else
-        for (int32_t j = 0; j < form->query_width; j++) k[j] = t[j];
+    int32_t width = form->query_width;
+    switch (form->transform) {
+    case VLP_TRANSLATE:
+    case VLP_SCALE:
+    case VLP_SCALE_COMPLEX:
+    case VLP_ROTATE:
+    case VLP_MATRIX_TRANSPOSED:
+        for (int32_t j = 0; j < width; j++) k[j] = t[j];
+        return;
+    case VLP_PAIR:
+        for (int32_t j = 0; j < width; j++) k[j] = r[width + j] * t[j];
+        return;
+    case VLP_MATRIX_TRANSLATE:
+        apply(k, r, t, width, form->entity_width);
+        return;
+    }
+    abort();
 }
 
 double reference_similarity(const vlp_form *form, const double *q, const double *k) {
@@ -125,6 +141,9 @@ double reference_score(const vlp_model_options *model, const double *h, const do
             sum += power_sum(difference, model->norm);
         }
         break;
+    case VLP_MODEL_PAIRRE:
+        for (int32_t j = 0; j < d; j++) sum += fabs(h[j] * r[j] - t[j] * r[d + j]);
+        return model->margin - sum;
     default:
         abort();
     }

@@ -14,7 +14,8 @@
     X(TRANSR, transr)                                                                                   \
     X(DISTMULT, distmult)                                                                               \
     X(COMPLEX, complex)                                                                                 \
-    X(ROTATE, rotate)
+    X(ROTATE, rotate)                                                                                   \
+    X(PAIRRE, pairre)
 
 /* VLP_MODEL_RESCAL, VLP_MODEL_TRANSE, ... */
 typedef enum vlp_model_kind {
