@@ -30,6 +30,16 @@ static void apply(double *y, const double *w, const double *x, int32_t rows, int
     }
 }
 
+/* x without its part along w. */
+static void project(double *y, const double *w, const double *x, int32_t width) {
+    double dot = 0, square = 0;
+    for (int32_t j = 0; j < width; j++) {
+        dot += w[j] * x[j];
+        square += w[j] * w[j];
+    }
+    for (int32_t j = 0; j < width; j++) y[j] = x[j] - (square > 0 ? dot / square : 0) * w[j];
+}
+
 void reference_query(const vlp_form *form, double *q, const double *h, const double *r, bool linear) {
     int32_t d = form->entity_width, width = form->query_width;
     switch (form->transform) {
@@ -49,6 +59,10 @@ void reference_query(const vlp_form *form, double *q, const double *h, const dou
         return;
     case VLP_PAIR:
         for (int32_t j = 0; j < width; j++) q[j] = r[j] * h[j];
+        return;
+    case VLP_HYPERPLANE:
+        project(q, r + width, h, width);
+        for (int32_t j = 0; j < width && !linear; j++) q[j] += r[j];
         return;
     case VLP_MATRIX_TRANSPOSED:
         for (int32_t j = 0; j < width; j++) {
@@ -76,6 +90,9 @@ void reference_answer(const vlp_form *form, double *k, const double *t, const do
         return;
     case VLP_PAIR:
         for (int32_t j = 0; j < width; j++) k[j] = r[width + j] * t[j];
+        return;
+    case VLP_HYPERPLANE:
+        project(k, r + width, t, width);
         return;
     case VLP_MATRIX_TRANSLATE:
         apply(k, r, t, width, form->entity_width);
@@ -144,6 +161,13 @@ double reference_score(const vlp_model_options *model, const double *h, const do
     case VLP_MODEL_PAIRRE:
         for (int32_t j = 0; j < d; j++) sum += fabs(h[j] * r[j] - t[j] * r[d + j]);
         return model->margin - sum;
+    case VLP_MODEL_TRANSH: { /* the difference h - t, projected */
+        double difference[256], projected[256];
+        for (int32_t j = 0; j < d; j++) difference[j] = h[j] - t[j];
+        project(projected, r + d, difference, d);
+        for (int32_t j = 0; j < d; j++) sum += power_sum(projected[j] + r[j], model->norm);
+        break;
+    }
     default:
         abort();
     }

@@ -17,6 +17,7 @@ static const char *const models[][4] = {{"model=rotate"},
                                         {"model=transr", "relation_dim=4"},
                                         {"model=rescal"},
                                         {"model=pairre"},
+                                        {"model=transh"},
                                         {"model=complex", "vertical=off"},
                                         {"model=rotate", "references=0"}};
 enum { MODELS = sizeof models / sizeof *models };

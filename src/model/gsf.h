@@ -15,7 +15,8 @@
     X(DISTMULT, distmult)                                                                               \
     X(COMPLEX, complex)                                                                                 \
     X(ROTATE, rotate)                                                                                   \
-    X(PAIRRE, pairre)
+    X(PAIRRE, pairre)                                                                                   \
+    X(TRANSH, transh)
 
 /* VLP_MODEL_RESCAL, VLP_MODEL_TRANSE, ... */
 typedef enum vlp_model_kind {
