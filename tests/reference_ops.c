@@ -40,6 +40,28 @@ static void project(double *y, const double *w, const double *x, int32_t width) 
     for (int32_t j = 0; j < width; j++) y[j] = x[j] - (square > 0 ? dot / square : 0) * w[j];
 }
 
+/* The Hamilton product of quaternions j of a and b, by the table of i, j and k. */
+static void add_hamilton(double *out, const double *a, const double *b) {
+    static const int unit[4][4] = {{0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
+    static const int sign[4][4] = {{1, 1, 1, 1}, {1, -1, 1, -1}, {1, -1, -1, 1}, {1, 1, -1, -1}};
+    for (int m = 0; m < 4; m++)
+        for (int n = 0; n < 4; n++) out[unit[m][n]] += sign[m][n] * a[m] * b[n];
+}
+
+/* h (x) r / |r|, quaternion by quaternion. */
+static void rotate_quaternions(double *q, const double *h, const double *r, int32_t columns) {
+    for (int32_t j = 0; j < columns; j++) {
+        double a[4], b[4], out[4] = {0, 0, 0, 0}, norm = 0;
+        for (int part = 0; part < 4; part++) {
+            a[part] = h[part * columns + j];
+            b[part] = r[part * columns + j];
+            norm = hypot(norm, b[part]);
+        }
+        add_hamilton(out, a, b);
+        for (int part = 0; part < 4; part++) q[part * columns + j] = norm > 0 ? out[part] / norm : 0;
+    }
+}
+
 void reference_query(const vlp_form *form, double *q, const double *h, const double *r, bool linear) {
     int32_t d = form->entity_width, width = form->query_width;
     switch (form->transform) {
@@ -64,6 +86,9 @@ void reference_query(const vlp_form *form, double *q, const double *h, const dou
         project(q, r + width, h, width);
         for (int32_t j = 0; j < width && !linear; j++) q[j] += r[j];
         return;
+    case VLP_QUATERNION:
+        rotate_quaternions(q, h, r, width / 4);
+        return;
     case VLP_MATRIX_TRANSPOSED:
         for (int32_t j = 0; j < width; j++) {
             q[j] = 0;
@@ -85,6 +110,7 @@ void reference_answer(const vlp_form *form, double *k, const double *t, const do
     case VLP_SCALE:
     case VLP_SCALE_COMPLEX:
     case VLP_ROTATE:
+    case VLP_QUATERNION:
     case VLP_MATRIX_TRANSPOSED:
         for (int32_t j = 0; j < width; j++) k[j] = t[j];
         return;
@@ -167,6 +193,12 @@ double reference_score(const vlp_model_options *model, const double *h, const do
         project(projected, r + d, difference, d);
         for (int32_t j = 0; j < d; j++) sum += power_sum(projected[j] + r[j], model->norm);
         break;
+    }
+    case VLP_MODEL_QUATE: {
+        double q[256];
+        rotate_quaternions(q, h, r, d);
+        for (int32_t j = 0; j < 4 * d; j++) sum += q[j] * t[j];
+        return sum;
     }
     default:
         abort();

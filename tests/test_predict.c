@@ -18,6 +18,7 @@ static const char *const models[][4] = {{"model=rotate"},
                                         {"model=rescal"},
                                         {"model=pairre"},
                                         {"model=transh"},
+                                        {"model=quate", "loss=cross-entropy"},
                                         {"model=complex", "vertical=off"},
                                         {"model=rotate", "references=0"}};
 enum { MODELS = sizeof models / sizeof *models };

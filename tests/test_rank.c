@@ -331,6 +331,7 @@ static const shape shapes[] = {
     {{VLP_MODEL_PAIRRE, 11, 0, 0, 6}, 40, 130, 27},
     {{VLP_MODEL_TRANSH, 10, 0, VLP_NORM_L1, 6}, 40, 130, 27},
     {{VLP_MODEL_TRANSH, 7, 0, VLP_NORM_L2, 6}, 33, 100, 5},
+    {{VLP_MODEL_QUATE, 6, 0, 0, 6}, 40, 130, 5},
     {{VLP_MODEL_DISTMULT, 20, 0, 0, 6}, 33, 150, 27},
     {{VLP_MODEL_COMPLEX, 9, 0, 0, 6}, 65, 300, 5},
     {{VLP_MODEL_RESCAL, 8, 0, 0, 6}, 5, 33, 5},

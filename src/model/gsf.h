@@ -16,7 +16,8 @@
     X(COMPLEX, complex)                                                                                 \
     X(ROTATE, rotate)                                                                                   \
     X(PAIRRE, pairre)                                                                                   \
-    X(TRANSH, transh)
+    X(TRANSH, transh)                                                                                   \
+    X(QUATE, quate)
 
 /* VLP_MODEL_RESCAL, VLP_MODEL_TRANSE, ... */
 typedef enum vlp_model_kind {
