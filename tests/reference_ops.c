@@ -30,6 +30,38 @@ static void apply(double *y, const double *w, const double *x, int32_t rows, int
     }
 }
 
+/* x without its part along w. */
+static void project(double *y, const double *w, const double *x, int32_t width) {
+    double dot = 0, square = 0;
+    for (int32_t j = 0; j < width; j++) {
+        dot += w[j] * x[j];
+        square += w[j] * w[j];
+    }
+    for (int32_t j = 0; j < width; j++) y[j] = x[j] - (square > 0 ? dot / square : 0) * w[j];
+}
+
+/* The Hamilton product of quaternions j of a and b, by the table of i, j and k. */
+static void add_hamilton(double *out, const double *a, const double *b) {
+    static const int unit[4][4] = {{0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
+    static const int sign[4][4] = {{1, 1, 1, 1}, {1, -1, 1, -1}, {1, -1, -1, 1}, {1, 1, -1, -1}};
+    for (int m = 0; m < 4; m++)
+        for (int n = 0; n < 4; n++) out[unit[m][n]] += sign[m][n] * a[m] * b[n];
+}
+
+/* h (x) r / |r|, quaternion by quaternion. */
+static void rotate_quaternions(double *q, const double *h, const double *r, int32_t columns) {
+    for (int32_t j = 0; j < columns; j++) {
+        double a[4], b[4], out[4] = {0, 0, 0, 0}, norm = 0;
+        for (int part = 0; part < 4; part++) {
+            a[part] = h[part * columns + j];
+            b[part] = r[part * columns + j];
+            norm = hypot(norm, b[part]);
+        }
+        add_hamilton(out, a, b);
+        for (int part = 0; part < 4; part++) q[part * columns + j] = norm > 0 ? out[part] / norm : 0;
+    }
+}
+
 void reference_query(const vlp_form *form, double *q, const double *h, const double *r, bool linear) {
     int32_t d = form->entity_width, width = form->query_width;
     switch (form->transform) {
@@ -47,6 +79,16 @@ void reference_query(const vlp_form *form, double *q, const double *h, const dou
         for (int32_t j = 0; j < width / 2; j++)
             put_number(q, width, j, cexp(I * (double)form->phase_scale * r[j]) * number(h, width, j));
         return;
+    case VLP_PAIR:
+        for (int32_t j = 0; j < width; j++) q[j] = r[j] * h[j];
+        return;
+    case VLP_HYPERPLANE:
+        project(q, r + width, h, width);
+        for (int32_t j = 0; j < width && !linear; j++) q[j] += r[j];
+        return;
+    case VLP_QUATERNION:
+        rotate_quaternions(q, h, r, width / 4);
+        return;
     case VLP_MATRIX_TRANSPOSED:
         for (int32_t j = 0; j < width; j++) {
             q[j] = 0;
@@ -62,10 +104,27 @@ void reference_query(const vlp_form *form, double *q, const double *h, const dou
 }
 
 void reference_answer(const vlp_form *form, double *k, const double *t, const double *r) {
-    if (form->transform == VLP_MATRIX_TRANSLATE)
-        apply(k, r, t, form->query_width, form->entity_width);
-    else
-        for (int32_t j = 0; j < form->query_width; j++) k[j] = t[j];
+    int32_t width = form->query_width;
+    switch (form->transform) {
+    case VLP_TRANSLATE:
+    case VLP_SCALE:
+    case VLP_SCALE_COMPLEX:
+    case VLP_ROTATE:
+    case VLP_QUATERNION:
+    case VLP_MATRIX_TRANSPOSED:
+        for (int32_t j = 0; j < width; j++) k[j] = t[j];
+        return;
+    case VLP_PAIR:
+        for (int32_t j = 0; j < width; j++) k[j] = r[width + j] * t[j];
+        return;
+    case VLP_HYPERPLANE:
+        project(k, r + width, t, width);
+        return;
+    case VLP_MATRIX_TRANSLATE:
+        apply(k, r, t, width, form->entity_width);
+        return;
+    }
+    abort();
 }
 
 double reference_similarity(const vlp_form *form, const double *q, const double *k) {
@@ -125,10 +184,54 @@ double reference_score(const vlp_model_options *model, const double *h, const do
             sum += power_sum(difference, model->norm);
         }
         break;
+    case VLP_MODEL_PAIRRE:
+        for (int32_t j = 0; j < d; j++) sum += fabs(h[j] * r[j] - t[j] * r[d + j]);
+        return model->margin - sum;
+    case VLP_MODEL_TRANSH: { /* the difference h - t, projected */
+        double difference[256], projected[256];
+        for (int32_t j = 0; j < d; j++) difference[j] = h[j] - t[j];
+        project(projected, r + d, difference, d);
+        for (int32_t j = 0; j < d; j++) sum += power_sum(projected[j] + r[j], model->norm);
+        break;
+    }
+    case VLP_MODEL_QUATE: {
+        double q[256];
+        rotate_quaternions(q, h, r, d);
+        for (int32_t j = 0; j < 4 * d; j++) sum += q[j] * t[j];
+        return sum;
+    }
     default:
         abort();
     }
     return model->margin - (model->norm == VLP_NORM_L1 ? sum : sqrt(sum));
+}
+
+/* ---- Models to test ------------------------------------------------------------------------------ */
+
+static int32_t norms_of(int32_t kind) {
+    return vlp_model_row_of(kind)->has_norm ? 2 : 1;
+}
+
+int32_t reference_model_count(void) {
+    int32_t count = 0;
+    for (int32_t kind = 0; kind < VLP_MODELS; kind++) count += norms_of(kind);
+    return count;
+}
+
+vlp_model_options reference_model(int32_t index) {
+    int32_t kind = 0, norm = index;
+    while (norm >= norms_of(kind)) norm -= norms_of(kind++);
+    return (vlp_model_options){.kind = kind, .norm = norm, .margin = 2.25 + 5 * index % 8};
+}
+
+vlp_model_options reference_sized(vlp_model_options model, int32_t dim, int32_t relation_dim) {
+    model.dim = dim;
+    if (vlp_model_row_of(model.kind)->relation_dim_array) model.relation_dim = relation_dim;
+    return model;
+}
+
+bool reference_has_matrices(const vlp_model_options *model) {
+    return vlp_transform_traits_of(vlp_model_row_of(model->kind)->transform).matrix;
 }
 
 /* ---- Losses -------------------------------------------------------------------------------------- */
@@ -185,10 +288,14 @@ double reference_softmax_loss(const double *logits, int32_t answer, const double
     return most + log(total) - gold;
 }
 
-double reference_n3(const double *x, int32_t width, bool moduli) {
+double reference_n3(const double *x, int32_t width, int32_t parts) {
     double sum = 0;
-    for (int32_t j = 0; j < (moduli ? width / 2 : width); j++)
-        sum += pow(moduli ? cabs(number(x, width, j)) : fabs(x[j]), 3);
+    for (int32_t j = 0; j < width / parts; j++) {
+        double square = 0;
+        for (int32_t part = 0; part < parts; part++)
+            square += x[part * (width / parts) + j] * x[part * (width / parts) + j];
+        sum += pow(sqrt(square), 3);
+    }
     return sum;
 }
 

@@ -1,32 +1,17 @@
-/* The generalized score function, as far as computing needs to know it: how a query is made from a head
- * and a relation, and how it is compared with an answer. A model is a choice of these (src/model).
- * Formulas that every backend needs stand here once; the file compiles as C17 and as CUDA.
+/* The generalized score function f_g = g(W_r1 h + b_r, W_r2 t), as far as computing needs to know it:
+ * how a query is computed from a head entity and a relation (compute/transforms.h), and how it is
+ * compared with an answer (compute/similarity.h). A model is a choice of these (src/model). Compiles as
+ * C17 and as CUDA.
  *
- * Complex vectors are stored as all real parts, then all imaginary parts. */
+ * Rows of complex numbers are all real parts, then all imaginary parts; of quaternions likewise. */
 #ifndef VLP_COMPUTE_FORM_H
 #define VLP_COMPUTE_FORM_H
 
 #include <math.h>
 
 #include "base/formula.h"
-
-/* q from h and the relation's row. */
-typedef enum vlp_transform {
-    VLP_TRANSLATE = 0,     /* q = h + r */
-    VLP_SCALE,             /* q = r o h */
-    VLP_SCALE_COMPLEX,     /* q = r o h over complex numbers */
-    VLP_ROTATE,            /* q = exp(i phase_scale rho) o h over complex numbers */
-    VLP_MATRIX_TRANSPOSED, /* q = W^T h, W row-major (d, d): RESCAL */
-    VLP_MATRIX_TRANSLATE   /* q = W h + r, k = W t; the row is W (d_r, d_e), then r: TransR */
-} vlp_transform;
-
-/* g(q, k). */
-typedef enum vlp_similarity {
-    VLP_DOT = 0,      /* <q, k>; over complex numbers in halves, the same sum is Re<q, conj k> */
-    VLP_MINUS_L1,     /* margin - |q - k|_1 */
-    VLP_MINUS_L2,     /* margin - |q - k|_2 */
-    VLP_MINUS_MODULUS /* margin - sum of the moduli of the complex differences */
-} vlp_similarity;
+#include "compute/similarity.h"
+#include "compute/transforms.h"
 
 typedef struct vlp_form {
     vlp_transform transform;
@@ -35,16 +20,22 @@ typedef struct vlp_form {
     int32_t relation_width; /* floats of a relation's row */
     int32_t query_width;    /* floats of q and k */
     float margin;           /* 0 for dot */
-    float phase_scale;      /* of VLP_ROTATE */
+    float phase_scale;      /* the `scale` of compute/transforms/unit.h */
 } vlp_form;
 
-/* Answers pass through the relation too. */
-VLP_FORMULA bool vlp_form_moves_answers(const vlp_form *form) {
-    return form->transform == VLP_MATRIX_TRANSLATE;
+/* Whether answers are transformed by the relation: k = W_r2 t. */
+VLP_FORMULA bool vlp_form_transforms_answers(const vlp_form *form) {
+    return vlp_transform_traits_of(form->transform).answers;
 }
 
-/* A distance below this has no direction to speak of: its gradient is taken as zero there. */
-#define VLP_TINY_DISTANCE 1e-12f
+/* Units of a row that the transform sees, and units that the similarity sees. */
+VLP_FORMULA int32_t vlp_form_columns(const vlp_form *form) {
+    return form->entity_width / vlp_transform_traits_of(form->transform).parts;
+}
+
+VLP_FORMULA int32_t vlp_form_similarity_columns(const vlp_form *form) {
+    return form->query_width / vlp_similarity_parts(form->similarity);
+}
 
 VLP_FORMULA float vlp_sigmoid(float x) {
     return x >= 0 ? 1.0f / (1.0f + expf(-x)) : expf(x) / (1.0f + expf(x));

@@ -29,7 +29,7 @@ static bool allocate_bf16_parts(vlp_aggregator_work *work, const vlp_model *mode
 vlp_status vlp_aggregator_work_new(vlp_aggregator_work *work, const vlp_model *model, int32_t batch,
                                    bool uses_bf16) {
     int64_t e = model->form.entity_width, q = model->form.query_width, b = batch;
-    bool moves = vlp_form_moves_answers(&model->form);
+    bool moves = vlp_form_transforms_answers(&model->form);
     *work = (vlp_aggregator_work){.batch = batch};
     work->uses_bf16 = uses_bf16 && model->tables[VLP_TABLE_OUTPUT].bf16;
     vlp_aggregator_inputs *inputs = &work->inputs;

@@ -423,7 +423,7 @@ static void make_gradients(vlp_compute *compute, const vlp_pair_gradients *out, 
 static vlp_status pair_scores(vlp_compute *compute, float *scores, const vlp_form *form,
                               const vlp_related_rows *queries, const vlp_pairs *pairs) {
     if (pairs->batch == 0 || pairs->width == 0) return cuda_status(compute);
-    if (vlp_form_moves_answers(form)) return cuda_moved_scores(compute, scores, form, queries, pairs);
+    if (vlp_form_transforms_answers(form)) return cuda_moved_scores(compute, scores, form, queries, pairs);
     pair_work work;
     /* Sorted anew: the caller may have put other entities into the same array. */
     if (!open_work(compute, &work, form, queries->rows, pairs, true)) return cuda_status(compute);
@@ -448,7 +448,7 @@ static vlp_status pair_backward(vlp_compute *compute, const vlp_pair_gradients *
                                 const vlp_form *form, const float *scores_grad,
                                 const vlp_related_rows *queries, const vlp_pairs *pairs) {
     if (pairs->batch == 0 || pairs->width == 0) return cuda_status(compute);
-    if (vlp_form_moves_answers(form))
+    if (vlp_form_transforms_answers(form))
         return cuda_moved_backward(compute, gradients, form, scores_grad, queries, pairs);
     pair_work work;
     vlp_pair_gradients out = *gradients;

@@ -246,7 +246,7 @@ __global__ static void take_off_filtered(rank_view view, const float *answer_sco
 
 static bool counts_distances(const vlp_ranked *ranked) {
     return ranked->form && ranked->form->similarity != VLP_DOT && !ranked->keep &&
-           !vlp_form_moves_answers(ranked->form);
+           !vlp_form_transforms_answers(ranked->form);
 }
 
 /* f_g of the answers, and of the filtered. */

@@ -106,7 +106,7 @@ vlp_status cuda_all_scores(vlp_compute *compute, float *scores, const vlp_form *
                            const vlp_related_rows *queries, const float *entity_table,
                            int32_t entities) {
     if (queries->count == 0 || entities == 0) return cuda_status(compute);
-    if (vlp_form_moves_answers(form))
+    if (vlp_form_transforms_answers(form))
         return moved_all_scores(compute, scores, form, queries, entity_table, entities);
     if (form->similarity == VLP_DOT) {
         const vlp_product product = {.transpose_a = false,

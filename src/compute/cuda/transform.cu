@@ -257,7 +257,7 @@ static vlp_status query_backward(vlp_compute *compute, float *heads_grad, float 
 }
 
 void cuda_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp_related_rows *answers) {
-    if (vlp_form_moves_answers(form))
+    if (vlp_form_transforms_answers(form))
         cuda_query(compute, k, form, answers, true);
     else if (k != answers->rows && answers->count > 0)
         cuda_note(
@@ -271,7 +271,7 @@ void cuda_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp
 static vlp_status answer_backward(vlp_compute *compute, float *answers_grad, float *relation_grad,
                                   const vlp_form *form, const float *k_grad,
                                   const vlp_related_rows *answers) {
-    if (vlp_form_moves_answers(form))
+    if (vlp_form_transforms_answers(form))
         return query_backward(compute, answers_grad, relation_grad, form, k_grad, answers, true);
     cuda_add(compute, answers_grad, k_grad, answers->count * form->query_width);
     return cuda_status(compute);
