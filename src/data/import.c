@@ -26,6 +26,13 @@ static void pending_free(pending *work) {
     vlp_dictionary_free(work->relations);
 }
 
+static vlp_read_sink sink_of(pending *work) {
+    return (vlp_read_sink){.entities = work->entities,
+                           .relations = work->relations,
+                           .triples = &work->triples,
+                           .drops_repeated = true};
+}
+
 static vlp_status finish(vlp_import_report *report, pending *work, const char *source,
                          const char *folder, const vlp_split_options *options) {
     vlp_status status = VLP_OK;
@@ -57,9 +64,10 @@ vlp_status vlp_split_file(vlp_import_report *out, const char *file, const char *
     vlp_status status = VLP_OK;
     VLP_CHECK(vlp_staging_check(folder));
     VLP_CHECK(pending_new(&work));
-    vlp_read_sink sink = {work.entities, work.relations, &work.triples, 0};
+    vlp_read_sink sink = sink_of(&work);
     VLP_CHECK(vlp_read_file(&sink, file, options.threads, options.observer));
     VLP_CHECK(finish(&report, &work, file, folder, &options));
+    report.duplicates += sink.repeated;
     if (out) *out = report;
 out:
     pending_free(&work);
@@ -95,7 +103,7 @@ vlp_status vlp_import_table(vlp_import_report *out, const char *file, const char
     VLP_CHECK(vlp_staging_check(folder));
     VLP_CHECK(pending_new(&work));
     VLP_CHECK(vlp_source_open(&source, file));
-    vlp_read_sink sink = {work.entities, work.relations, &work.triples, 0};
+    vlp_read_sink sink = sink_of(&work);
     vlp_read_options reading = {.parser = vlp_parse_table,
                                 .settings = &table,
                                 .skip_first_line = table.header,
@@ -103,6 +111,7 @@ vlp_status vlp_import_table(vlp_import_report *out, const char *file, const char
                                 .observer = options.observer};
     VLP_CHECK(vlp_read_lines(&sink, source, &reading));
     VLP_CHECK(finish(&report, &work, file, folder, &options));
+    report.duplicates += sink.repeated;
     if (out) *out = report;
 out:
     vlp_source_free(source);
@@ -205,10 +214,13 @@ vlp_status vlp_import_ntriples(vlp_import_report *out, const char *file, const c
     VLP_CHECK(pending_new(&read));
     VLP_CHECK(pending_new(&work));
     VLP_CHECK(vlp_source_open(&source, file));
-    vlp_read_sink sink = {read.entities, read.relations, &read.triples, 0};
+    vlp_read_sink sink = sink_of(&read);
     vlp_read_options reading = {
         .parser = vlp_parse_ntriples, .threads = options.threads, .observer = options.observer};
     VLP_CHECK(vlp_read_lines(&sink, source, &reading));
+    int64_t repeated = 0;
+    VLP_CHECK(vlp_triple_list_unique(&read.triples, &repeated, vlp_dictionary_size(read.entities),
+                                     options.threads));
     for (int64_t i = 0; i < read.triples.count; i++) {
         vlp_triple triple = read.triples.items[i];
         if (is_literal(vlp_dictionary_name(read.entities, triple.tail))) {
@@ -222,6 +234,7 @@ vlp_status vlp_import_ntriples(vlp_import_report *out, const char *file, const c
     }
     VLP_CHECK(choose_labels(&work, &read, language));
     VLP_CHECK(finish(&report, &work, file, folder, &options));
+    report.duplicates += sink.repeated + repeated;
     if (out) *out = report;
 out:
     vlp_source_free(source);

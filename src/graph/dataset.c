@@ -51,10 +51,14 @@ static vlp_status read_split(vlp_dataset *dataset, vlp_split split, const vlp_da
     vlp_status status = VLP_OK;
     vlp_triple_list *triples = &dataset->splits[split];
     if (path) {
-        vlp_read_sink sink = {dataset->entities, dataset->relations, triples, 0};
+        vlp_read_sink sink = {.entities = dataset->entities,
+                              .relations = dataset->relations,
+                              .triples = triples,
+                              .drops_repeated = true};
         VLP_CHECK(vlp_read_file(&sink, path, options->threads, options->observer));
         VLP_CHECK(vlp_triple_list_unique(triples, &dataset->duplicates[split],
                                          vlp_dictionary_size(dataset->entities), options->threads));
+        dataset->duplicates[split] += sink.repeated;
         void *trimmed = vlp_realloc(triples->items, (size_t)triples->count, sizeof *triples->items);
         if (trimmed) {
             triples->items = trimmed;

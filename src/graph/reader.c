@@ -132,15 +132,19 @@ static void look_up(vlp_piece *piece, const vlp_read_sink *sink) {
 }
 
 /* Adds the triples of a piece, and its new names, in the order in which they are read. */
-static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece) {
+static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece, int threads) {
     int64_t count = piece->span_count / 3;
     vlp_triple_list *list = sink->triples;
     sink->skipped += piece->skipped;
     if (count == 0) return VLP_OK;
+    if (sink->drops_repeated)
+        VLP_TRY(vlp_triple_list_reserve(list, &sink->repeated, count,
+                                        vlp_dictionary_size(sink->entities), threads));
+    else
+        VLP_TRY(vlp_grow(&list->items, &list->capacity, list->count + count, sizeof *list->items,
+                         "triples"));
     if (list->count + count > INT32_MAX)
         return vlp_fail(VLP_ERROR_FORMAT, "more than %d triples in one file", INT32_MAX);
-    VLP_TRY(
-        vlp_grow(&list->items, &list->capacity, list->count + count, sizeof *list->items, "triples"));
     vlp_triple *out = list->items + list->count;
     for (int64_t i = 0; i < count; i++) {
         int32_t *ids = piece->ids + 3 * i;
@@ -169,7 +173,7 @@ static vlp_status read_block(vlp_read_sink *sink, block_reader *reader, const ch
         if (piece->status != VLP_OK)
             return vlp_fail(piece->status, "%s:%lld: %s", vlp_source_name(reader->source),
                             (long long)(reader->line + piece->error_line + 1), piece->error);
-        VLP_TRY(add_piece(sink, piece));
+        VLP_TRY(add_piece(sink, piece, threads));
         reader->line += vlp_count_newlines(piece->text, piece->size);
     }
     return VLP_OK;
@@ -196,7 +200,7 @@ vlp_status vlp_read_lines(vlp_read_sink *sink, vlp_source *source, const vlp_rea
             header = false;
         }
         if (size > 0) VLP_CHECK(read_block(sink, &reader, text, size, pieces, threads, options));
-        vlp_progress(options->observer, "triples", sink->triples->count, 0);
+        vlp_progress(options->observer, "triples", sink->triples->count + sink->repeated, 0);
         if (reader.ended) break;
         if (vlp_stopped(options->observer)) {
             status = vlp_fail_stopped();

@@ -54,8 +54,13 @@ typedef struct vlp_read_options {
 
 typedef struct vlp_read_sink {
     vlp_dictionary *entities, *relations;
-    vlp_triple_list *triples; /* appended to, repeated triples included */
+    vlp_triple_list *triples; /* appended to */
     int64_t skipped;
+    /* Whether repeated triples may be dropped while reading, so that a file of few distinct ones takes
+     * little memory. Which are dropped then and which are left for vlp_triple_list_unique is
+     * unspecified; the first of each stays. */
+    bool drops_repeated;
+    int64_t repeated; /* dropped */
 } vlp_read_sink;
 
 /* Reads all of `source`. On failure the sink holds an unspecified part. */
@@ -75,5 +80,9 @@ vlp_status vlp_read_file(vlp_read_sink *sink, const char *path, int32_t threads,
 /* Drops repeated triples, the first of each stays in place; *dropped counts them. */
 vlp_status vlp_triple_list_unique(vlp_triple_list *list, int64_t *dropped, int32_t entities,
                                   int32_t threads);
+/* Makes a list large enough for `more` triples. One that is full is first freed of its repeated triples
+ * where many are, which are added to *dropped. */
+vlp_status vlp_triple_list_reserve(vlp_triple_list *list, int64_t *dropped, int64_t more,
+                                   int32_t entities, int32_t threads);
 
 #endif

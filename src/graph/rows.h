@@ -20,4 +20,9 @@ void vlp_rows_accumulate(int64_t *offset, int32_t rows);
 /* The longest row. */
 int64_t vlp_rows_longest(const int64_t *offset, int32_t rows);
 
+/* A relation and an answer as one number, in their order. */
+static inline uint64_t vlp_pair_key(int32_t relation, int32_t answer) {
+    return (uint64_t)(uint32_t)relation << 32 | (uint32_t)answer;
+}
+
 #endif
