@@ -471,13 +471,13 @@ static void labels_are_read(void **state) {
         const char *text;
         size_t size;
         const char *message;
-    } bad[] = {
-        {"a\n", 2, "labels:1: 1 field where a name and a label are needed, separated by a tab"},
-        {"a\tb\n\tx\n", 7, "labels:2: an empty name"},
-        {"a\tb\tc\td\n", 8, "labels:1: more than 3 fields where name, label, description are known"},
-        {"a\tb\0c\n", 6, "labels:1: a zero byte"},
-        {"a\tb\nb\t\xff\n", 8, "labels:2: invalid UTF-8"},
-        {"a\tb\x01\n", 5, "labels:1: a control character in a label"}};
+    } bad[] = {{"a\n", 2, "labels:1: 1 field where a name and a label are needed, separated by a tab"},
+               {"a\tb\n\tx\n", 7, "labels:2: an empty name"},
+               {"a\tb\tc\td\n", 8,
+                "labels:1: more than 3 fields; a line has a name, a label and at most a description"},
+               {"a\tb\0c\n", 6, "labels:1: a zero byte"},
+               {"a\tb\nb\t\xff\n", 8, "labels:2: invalid UTF-8"},
+               {"a\tb\x01\n", 5, "labels:1: a control character in a label"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(read_labels(&labels, read.entities, bad[i].text, bad[i].size),
                          VLP_ERROR_FORMAT);

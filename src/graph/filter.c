@@ -13,7 +13,7 @@ struct vlp_filter {
     int32_t *relation, *answer;
 };
 
-/* Sorts a row and drops repeated pairs; returns how many stay. */
+/* Sorts a row and removes repeated pairs; returns how many remain. */
 static int64_t sort_row(vlp_filter *filter, int32_t node, vlp_keyed *items, vlp_keyed *spare) {
     int64_t start = filter->offset[node], count = filter->offset[node + 1] - start;
     for (int64_t i = 0; i < count; i++)
@@ -29,7 +29,7 @@ static int64_t sort_row(vlp_filter *filter, int32_t node, vlp_keyed *items, vlp_
     return kept;
 }
 
-/* Sorts all rows and closes the gaps that dropped pairs leave. */
+/* Sorts all rows and closes the gaps left by removed pairs. */
 static vlp_status sort_rows(vlp_filter *filter, int threads) {
     size_t longest = (size_t)vlp_rows_longest(filter->offset, filter->entities);
     vlp_keyed *buffer = vlp_alloc((size_t)threads * 2 * longest, sizeof *buffer);
@@ -116,7 +116,7 @@ void vlp_filter_free(vlp_filter *filter) {
     vlp_free(filter);
 }
 
-/* The first slot of the row that is not below (relation, answer). */
+/* The first slot of the row that is at least (relation, answer). */
 static int64_t lower_bound(const vlp_filter *filter, int32_t entity, int32_t relation, int32_t answer) {
     int64_t low = filter->offset[entity], high = filter->offset[entity + 1];
     while (low < high) {

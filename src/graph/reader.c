@@ -1,5 +1,5 @@
-/* The driver of all line-based readers: blocks of whole lines, parsed and looked up in
- * parallel, added in order. */
+/* The driver of all line-based readers: blocks of complete lines are parsed and looked up in parallel,
+ * and added in order. */
 #include "graph/reader.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-/* A block of 4 MiB keeps text and spans near the cache; a line may grow it up to LINE_LIMIT. */
+/* 4 MiB blocks keep text and spans in the cache; a long line grows the block up to LINE_LIMIT. */
 enum { FIRST_BLOCK = 1 << 16, BLOCK = 4 << 20, LINE_LIMIT = 64 << 20, SMALL_PIECE = 1 << 16 };
 
 void vlp_triple_list_free(vlp_triple_list *list) {
@@ -45,13 +45,13 @@ typedef struct block_reader {
     char *buffer;
     int64_t capacity;
     size_t filled;     /* bytes in the buffer */
-    size_t taken;      /* of these, handed out as whole lines */
+    size_t taken;      /* of these, returned as complete lines */
     int64_t line;      /* 0-based number of the first line of the block */
     int64_t bytes;     /* read so far, for progress */
-    bool first, ended; /* the block is the file's first; the source has no more */
+    bool first, ended; /* the first block of the file; the end of the source */
 } block_reader;
 
-/* Moves on to the next block of whole lines: *text, *size; size 0 at the end. */
+/* Reads the next block of complete lines: *text, *size; size 0 at the end. */
 static vlp_status next_block(block_reader *reader, const char **text, size_t *size) {
     size_t rest = reader->filled - reader->taken;
     if (rest > 0) memmove(reader->buffer, reader->buffer + reader->taken, rest);
@@ -69,7 +69,7 @@ static vlp_status next_block(block_reader *reader, const char **text, size_t *si
             reader->taken = reader->filled;
             break;
         }
-        if (reader->capacity < BLOCK) { /* small files are done with a small buffer */
+        if (reader->capacity < BLOCK) { /* a small buffer suffices for small files */
             VLP_TRY(vlp_grow(&reader->buffer, &reader->capacity, BLOCK, 1, "a reader"));
             continue;
         }
@@ -95,7 +95,7 @@ static vlp_status next_block(block_reader *reader, const char **text, size_t *si
     return VLP_OK;
 }
 
-/* Cuts a text into at most `count` pieces of whole lines of about the same size. */
+/* Divides a text into at most `count` pieces of complete lines of about the same size. */
 static int cut_pieces(vlp_piece *pieces, int count, const char *text, size_t size) {
     int used = 0;
     const char *end = text + size;
@@ -120,7 +120,7 @@ static int cut_pieces(vlp_piece *pieces, int count, const char *text, size_t siz
 /* Looks up the names of a piece among those known before its block. */
 static void look_up(vlp_piece *piece, const vlp_read_sink *sink) {
     int64_t count = piece->span_count / 3;
-    if (count == 0) return; /* remarks only */
+    if (count == 0) return; /* comments only */
     if (vlp_grow(&piece->ids, &piece->id_capacity, piece->span_capacity, sizeof *piece->ids,
                  "parsed lines") != VLP_OK) {
         vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "%s", vlp_error_message());
@@ -131,7 +131,7 @@ static void look_up(vlp_piece *piece, const vlp_read_sink *sink) {
     vlp_dictionary_find_many(sink->entities, piece->ids + 2, 3, piece->spans + 2, 3, count);
 }
 
-/* Adds the triples of a piece, and its new names, in the order in which they are read. */
+/* Adds the triples and the new names of a piece, in the order of the file. */
 static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece, int threads) {
     int64_t count = piece->span_count / 3;
     vlp_triple_list *list = sink->triples;
@@ -158,7 +158,7 @@ static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece, int thr
     return VLP_OK;
 }
 
-/* Parses one block with all threads and interns it. */
+/* Parses one block with all threads and adds its triples. */
 static vlp_status read_block(vlp_read_sink *sink, block_reader *reader, const char *text, size_t size,
                              vlp_piece *pieces, int threads, const vlp_read_options *options) {
     int count = cut_pieces(pieces, threads, text, size);

@@ -1,5 +1,5 @@
-/* Repeated triples: sorting by head, then by relation and tail, finds them; and while a file is read, an
- * estimate says when that is worth doing, so that memory grows with the distinct triples of a file. */
+/* Removing repeated triples, by sorting the triples of each head entity. While a file is read, an
+ * estimate decides when to do so, so that memory grows with the number of distinct triples. */
 #include <string.h>
 
 #include <omp.h>
@@ -7,7 +7,7 @@
 #include "graph/reader.h"
 #include "graph/rows.h"
 
-/* Marks, in `repeated`, all triples of a head's row that an earlier one equals. */
+/* Marks in `repeated` all triples of a head entity that equal an earlier one; returns their count. */
 static int64_t mark_repeated(uint8_t *repeated, const vlp_triple *triples, const int32_t *row,
                              int64_t count, vlp_keyed *items, vlp_keyed *spare) {
     for (int64_t i = 0; i < count; i++)
@@ -72,11 +72,11 @@ out:
 /* ---- While reading ------------------------------------------------------------------------------- */
 
 enum {
-    COMPACT_FROM = 1 << 20, /* triples; a shorter list is not worth a look */
-    SAMPLE_BITS = 6         /* one of 64 values of the hash is in the sample */
+    COMPACT_FROM = 1 << 20, /* triples; shorter lists are not checked */
+    SAMPLE_BITS = 6         /* 1/64 of the distinct triples are in the sample */
 };
 
-/* Every bit of a triple reaches every bit of the hash (splitmix64's finalizer). */
+/* The finalizer of splitmix64. */
 static uint64_t triple_hash(vlp_triple triple) {
     uint64_t value =
         vlp_pair_key(triple.head, triple.tail) + (uint64_t)triple.relation * 0x9e3779b97f4a7c15u;
@@ -85,9 +85,10 @@ static uint64_t triple_hash(vlp_triple triple) {
     return value ^ value >> 31;
 }
 
-/* Whether at least a quarter of a list repeats earlier triples. All copies of a triple are in the sample
- * or none is: 64 times the distinct triples of the sample is an estimate of the distinct ones of the
- * list, however often each is repeated. A wrong estimate costs memory or time, never the result. */
+/* Whether an estimated quarter of the list repeats earlier triples. The sample selects triples by
+ * their hash: it contains all copies of a triple or none. So 64 times the number of distinct triples
+ * in the sample estimates the distinct ones of the list, however they are repeated. A wrong estimate
+ * costs memory or time but does not change the result. */
 static bool is_repetitive(const vlp_triple_list *list) {
     int64_t enough = list->count / 4 * 3 >> SAMPLE_BITS, distinct = 0;
     uint64_t slots = 64;
@@ -96,7 +97,7 @@ static bool is_repetitive(const vlp_triple_list *list) {
     if (!seen) return false;
     for (int64_t i = 0; i < list->count && distinct <= enough; i++) {
         uint64_t hash = triple_hash(list->items[i]);
-        if (hash >> (64 - SAMPLE_BITS) != 1) continue; /* and so no hash of the sample is 0 */
+        if (hash >> (64 - SAMPLE_BITS) != 1) continue; /* so no hash in the sample is 0 */
         uint64_t place = hash & (slots - 1);
         while (seen[place] && seen[place] != hash) place = (place + 1) & (slots - 1);
         distinct += !seen[place];
@@ -115,7 +116,7 @@ vlp_status vlp_triple_list_reserve(vlp_triple_list *list, int64_t *dropped, int6
         VLP_TRY(vlp_triple_list_unique(list, &found, entities, threads));
         *dropped += found;
         needed = list->count + more;
-        /* With less than a quarter free, the next look would come too soon. */
+        /* Keep at least a quarter free, so that the cost per triple stays constant. */
         if (needed <= list->capacity && needed > list->capacity / 4 * 3) needed = list->capacity + 1;
     }
     return vlp_grow(&list->items, &list->capacity, needed, sizeof *list->items, "triples");
