@@ -1,10 +1,10 @@
-/* Data sets from files of triples: read, drop repeated triples, divide, write. */
+/* Data sets from files of triples: read, remove repeated triples, split, write. */
 #include <stdio.h>
 #include <string.h>
 
 #include "data/output.h"
 
-/* What has been read and is about to become a data set. */
+/* A data set under construction. */
 typedef struct pending {
     vlp_dictionary *entities, *relations;
     vlp_triple_list triples;
@@ -81,11 +81,12 @@ static vlp_status check_table(const vlp_table_options *table) {
         for (int j = 0; j < i; j++)
             if (table->columns[i] == table->columns[j])
                 return vlp_fail(VLP_ERROR_ARGUMENT,
-                                "column %d stands for two of head, relation and tail",
+                                "column %d is given for two of head, relation and tail",
                                 table->columns[i]);
     }
     if (table->separator == '\n' || table->separator == '\r' || (table->separator & 0x80))
-        return vlp_fail(VLP_ERROR_ARGUMENT, "the separator must be one ASCII character of a line");
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "the separator must be one ASCII character other than a line end");
     return VLP_OK;
 }
 
@@ -130,7 +131,8 @@ static bool is_label_relation(const char *name) {
            strcmp(name, "http://www.w3.org/2004/02/skos/core#prefLabel") == 0;
 }
 
-/* How welcome a literal is as a label: 3 of the language asked for, 2 of none, 1 of another. */
+/* The preference of a literal as a label: 3 for the requested language, 2 without a language, 1 for
+ * another. */
 static int label_rank(const char *literal, const char *language) {
     const char *end = strrchr(literal, '"') + 1;
     if (*end != '@') return 2;
@@ -141,7 +143,7 @@ static int label_rank(const char *literal, const char *language) {
     return same ? 3 : 1;
 }
 
-/* The text of a literal, control characters as spaces; NULL when out of memory. */
+/* The text of a literal with control characters replaced by spaces; NULL when out of memory. */
 static char *label_text(const char *literal) {
     const char *from = literal + 1, *end = strrchr(literal, '"');
     char *text = vlp_alloc((size_t)(end - from) + 1, 1), *to = text;
@@ -150,7 +152,7 @@ static char *label_text(const char *literal) {
         char byte = *from;
         if (byte == '\\') {
             byte = *++from;
-            /* \u00XX is how control characters are written; nothing else is. */
+            /* only control characters are written as \u00XX */
             if (byte == 'u') from += 4;
             if (byte != '"' && byte != '\\') byte = ' ';
         }
@@ -160,7 +162,7 @@ static char *label_text(const char *literal) {
     return text;
 }
 
-/* Copies a triple's names into the data set to be. */
+/* Adds a triple and its names to the data set under construction. */
 static vlp_status keep_triple(pending *work, const pending *read, vlp_triple triple) {
     int32_t old[3] = {triple.head, triple.relation, triple.tail}, ids[3];
     for (int i = 0; i < 3; i++) {
@@ -175,7 +177,7 @@ static vlp_status keep_triple(pending *work, const pending *read, vlp_triple tri
     return VLP_OK;
 }
 
-/* The best label of every entity of `work`, by its literal's id in `read`. */
+/* Chooses the best label of every entity of `work` among the literals of `read`. */
 static vlp_status choose_labels(pending *work, const pending *read, const char *language) {
     int32_t entities = vlp_dictionary_size(work->entities);
     work->labels = vlp_alloc_zero((size_t)entities, sizeof *work->labels);
