@@ -1,13 +1,14 @@
-/* numpy's .npy files: one array each, little-endian, C order, version 1.0 written, 1.0 to 3.0 read. */
+/* .npy files: one array each, little-endian. Writes version 1.0 in C order, reads versions 1.0 to 3.0.
+ */
 #ifndef VLP_STORE_NPY_H
 #define VLP_STORE_NPY_H
 
 #include "store/safetensors.h"
 
-vlp_status vlp_npy_write(const char *path, const vlp_tensor *tensor); /* atomic; the name is not used */
+vlp_status vlp_npy_write(const char *path,
+                         const vlp_tensor *tensor); /* atomic; the name of the tensor is not used */
 
-/* An array as fp32, whatever float or integer type the file has (f2, f4, f8, i4, i8), in C order also
- * when the file is in Fortran order. */
+/* An array converted to fp32 from any type of the file (f2, f4, f8, i4, i8, u1) and to C order. */
 typedef struct vlp_array {
     float *data;
     int32_t dimensions;
