@@ -94,7 +94,7 @@ static void read_tsv(const char *path) {
     vlp_triple_list triples = {0};
     need(vlp_dictionary_new(&entities));
     need(vlp_dictionary_new(&relations));
-    vlp_read_sink sink = {entities, relations, &triples, 0};
+    vlp_read_sink sink = {.entities = entities, .relations = relations, .triples = &triples};
     double start = seconds();
     need(vlp_read_file(&sink, path, 0, NULL));
     double time = seconds() - start;
@@ -145,7 +145,7 @@ static void read_ntriples(const char *path) {
         vlp_triple_list triples = {0};
         need(vlp_dictionary_new(&entities));
         need(vlp_dictionary_new(&relations));
-        vlp_read_sink sink = {entities, relations, &triples, 0};
+        vlp_read_sink sink = {.entities = entities, .relations = relations, .triples = &triples};
         start = seconds();
         need(vlp_read_file(&sink, path, threads, NULL));
         double time = seconds() - start;

@@ -600,16 +600,13 @@ static void test_refuses_bad_options(void **state) {
         vlp_family_options options;
         const char *message;
     } bad[] = {
-        {{1, 0, 5, 0.1, 0}, "families is 0; it has to be 1 to 100000"},
-        {{1, 100001, 5, 0.1, 0}, "families is 100001; it has to be 1 to 100000"},
-        {{1, 40, 1, 0.1, 0}, "generations is 1; it has to be 2 to 12"},
-        {{1, 40, 13, 0.1, 0}, "generations is 13; it has to be 2 to 12"},
-        {{1, 40, 5, -0.1, 0},
-         "held_out is -0.1; it has to be 0 to 0.4, since valid and test take it each"},
-        {{1, 40, 5, 0.5, 0},
-         "held_out is 0.5; it has to be 0 to 0.4, since valid and test take it each"},
-        {{1, 40, 5, NAN, 0},
-         "held_out is nan; it has to be 0 to 0.4, since valid and test take it each"},
+        {{1, 0, 5, 0.1, 0}, "families is 0; the range is 1 to 100000"},
+        {{1, 100001, 5, 0.1, 0}, "families is 100001; the range is 1 to 100000"},
+        {{1, 40, 1, 0.1, 0}, "generations is 1; the range is 2 to 12"},
+        {{1, 40, 13, 0.1, 0}, "generations is 13; the range is 2 to 12"},
+        {{1, 40, 5, -0.1, 0}, "held_out is -0.1; the range is 0 to 0.4, for each of valid and test"},
+        {{1, 40, 5, 0.5, 0}, "held_out is 0.5; the range is 0 to 0.4, for each of valid and test"},
+        {{1, 40, 5, NAN, 0}, "held_out is nan; the range is 0 to 0.4, for each of valid and test"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         vlp_import_report report = {.entities = -1};

@@ -226,6 +226,61 @@ static void test_unique_large(void **state) {
     free(expected);
 }
 
+/* Adds `count` triples piece by piece, as a reader does: in the end they are what vlp_triple_list_unique
+ * leaves of all of them, and the list never had a capacity of more than `limit` triples. */
+typedef vlp_triple (*triple_source)(int64_t i);
+
+static void check_reserve(triple_source source, int64_t count, int64_t limit) {
+    enum { PIECE = 50000, ENTITIES = 10007 };
+    vlp_triple_list all = {0}, list = {0};
+    int64_t dropped = 0, dropped_all = 0, last = 0;
+    vlp_triple *items = array(count, sizeof *items);
+    for (int64_t i = 0; i < count; i++) items[i] = source(i);
+    fill_list(&all, items, count);
+    assert_int_equal(vlp_triple_list_unique(&all, &dropped_all, ENTITIES, 2), VLP_OK);
+    for (int64_t done = 0; done < count; done += PIECE) {
+        assert_int_equal(vlp_triple_list_reserve(&list, &dropped, PIECE, ENTITIES, 2), VLP_OK);
+        assert_true(list.count + PIECE <= list.capacity);
+        assert_int_equal(list.count + dropped, done);
+        assert_true(list.capacity <= limit);
+        memcpy(list.items + list.count, items + done, PIECE * sizeof *items);
+        list.count += PIECE;
+    }
+    assert_int_equal(vlp_triple_list_unique(&list, &last, ENTITIES, 2), VLP_OK);
+    assert_int_equal(dropped + last, dropped_all);
+    assert_int_equal(list.count, all.count);
+    assert_memory_equal(list.items, all.items, (size_t)all.count * sizeof *all.items);
+    vlp_triple_list_free(&all);
+    vlp_triple_list_free(&list);
+    free(items);
+}
+
+static vlp_triple few_triples(int64_t i) {
+    return nth_triple(i * 7907 % 1000, 10007);
+}
+
+static vlp_triple one_triple(int64_t i) {
+    return nth_triple(i % 16 == 0 ? i : 3, 10007);
+}
+
+static vlp_triple pairs_of_triples(int64_t i) {
+    return nth_triple(i % 2500000, 10007);
+}
+
+static vlp_triple different_triples(int64_t i) {
+    return nth_triple(i, 10007);
+}
+
+/* Memory grows with the distinct triples, also where one of them is most of the file; a list without
+ * repeated triples grows by doubling. */
+static void test_reserve(void **state) {
+    (void)state;
+    check_reserve(few_triples, 5000000, 2 << 20);
+    check_reserve(one_triple, 5000000, 2 << 20);
+    check_reserve(pairs_of_triples, 5000000, 7 << 20);
+    check_reserve(different_triples, 3000000, 7 << 20);
+}
+
 /* ---- Filter ---- */
 
 /* known[a] says whether a answers (entity, relation), by reading every list. */
@@ -509,6 +564,7 @@ int main(void) {
         cmocka_unit_test(test_hub),
         cmocka_unit_test(test_unique_small),
         cmocka_unit_test(test_unique_large),
+        cmocka_unit_test(test_reserve),
         cmocka_unit_test(test_filter_small),
         cmocka_unit_test(test_filter_middle),
         cmocka_unit_test(test_filter_hub),

@@ -124,17 +124,17 @@ typedef struct bad_case {
 #define PREDICATE "a predicate is an IRI in < >"
 #define OBJECT "an object is an IRI in < >, a blank node _:label or a literal in \" \""
 #define FOURTH "a fourth term; a statement has three (N-Quads are not read)"
-#define BEHIND "something behind the full stop; a line is one statement"
-#define NO_STOP "no full stop behind the object"
-#define ESCAPE "a backslash in a literal that starts no escape of N-Triples"
+#define BEHIND "text after the full stop; a line is one statement"
+#define NO_STOP "no full stop after the object"
+#define ESCAPE "a backslash in a literal that does not start an escape"
 #define DIGITS "an escape \\u needs 4 hexadecimal digits, \\U 8"
-#define CODE "an escape \\u or \\U that stands for no character"
-#define IRI_BYTE "a character that no IRI may have"
-#define IRI_ESCAPE "an escape for a character that no IRI may have"
+#define CODE "an escape \\u or \\U that is no code point"
+#define IRI_BYTE "a character that is not allowed in an IRI"
+#define IRI_ESCAPE "an escape for a character that is not allowed in an IRI"
 #define LANGUAGE "a language tag that is not like @en or @zh-Hant"
 #define DATATYPE "a datatype is written ^^ and an IRI in < >"
 #define LABEL "the label of a blank node starts with a letter, a digit or _"
-#define RELATIVE "an IRI without a scheme; N-Triples has absolute ones only, as http://..."
+#define RELATIVE "an IRI without a scheme; N-Triples has absolute IRIs only, such as http://..."
 #define MULTIPLICATION "invalid character U+00D7 in name" /* in the words of serd */
 #define COMMENT "a NUL byte or a carriage return in a comment"
 #define LITERAL "a NUL byte or a carriage return in a literal"
@@ -182,13 +182,13 @@ static const bad_case bad_cases[] = {
     BAD("<> <a:p> <a:o> .\n", 0, "an empty IRI"),
     BAD("<a:s <a:p> <a:o> .\n", 0, "a space in an IRI, or no closing >"),
     BAD("<a:s> <a:p> <a:o .\n", 0, "a space in an IRI, or no closing >"),
-    BAD("<a:s> <a:p> <a:o.\n", 0, "an IRI without its closing >"),
+    BAD("<a:s> <a:p> <a:o.\n", 0, "an IRI without a closing >"),
     BAD("<a:s\t> <a:p> <a:o> .\n", 0, IRI_BYTE),
     BAD("<a:s\x7f> <a:p> <a:o> .\n", 0, IRI_BYTE),
     BAD("<a:s\0> <a:p> <a:o> .\n", 0, IRI_BYTE),
     BAD("<a:s{> <a:p> <a:o> .\n", 0, IRI_BYTE),
     BAD("<a:s<b> <a:p> <a:o> .\n", 0, IRI_BYTE),
-    BAD("<a:s\\n> <a:p> <a:o> .\n", 0, "a backslash in an IRI that starts no \\u or \\U"),
+    BAD("<a:s\\n> <a:p> <a:o> .\n", 0, "a backslash in an IRI that does not start \\u or \\U"),
     BAD("<a:s\\u00> <a:p> <a:o> .\n", 0, DIGITS),
     BAD("<a:s\\uD800> <a:p> <a:o> .\n", 0, CODE),
     BAD("<a:s\\u0020> <a:p> <a:o> .\n", 0, IRI_ESCAPE),
@@ -218,9 +218,9 @@ static const bad_case bad_cases[] = {
     BAD("_:\xc3\x97 <a:p> <a:o> .\n", 0, MULTIPLICATION),
     BAD("<a:s> <a:p> _:a\xc3\x97 .\n", 0, MULTIPLICATION),
     /* Literals */
-    BAD("<a:s> <a:p> \"x .\n", 0, "a literal without its closing quote"),
-    BAD("<a:s> <a:p> \"x\\\" .\n", 0, "a literal without its closing quote"),
-    BAD("<a:s> <a:p> \"x\ny\" .\n", 0, "a literal without its closing quote"),
+    BAD("<a:s> <a:p> \"x .\n", 0, "a literal without a closing quote"),
+    BAD("<a:s> <a:p> \"x\\\" .\n", 0, "a literal without a closing quote"),
+    BAD("<a:s> <a:p> \"x\ny\" .\n", 0, "a literal without a closing quote"),
     BAD("<a:s> <a:p> \"x\ry\" .\n", 0, LITERAL),
     BAD("<a:s> <a:p> \"x\0y\" .\n", 0, LITERAL),
     BAD("<a:s> <a:p> \"x\\qy\" .\n", 0, ESCAPE),
@@ -320,7 +320,7 @@ static void test_long_names(void **state) {
         size += (size_t)sprintf(text + size, "_:%s <a:p> \"", name);
         vlp_piece piece = {.text = text, .size = size};
         vlp_parse_ntriples(&piece, NULL);
-        assert_string_equal(piece.error, "a literal without its closing quote");
+        assert_string_equal(piece.error, "a literal without a closing quote");
         assert_int_equal(piece.error_line, 1);
         assert_int_equal(piece.span_count, 3);
         for (int j = 0; j < 3; j++) {
@@ -390,7 +390,7 @@ static void test_reader_mark_and_message(void **state) {
     static const char good[] = "\xef\xbb\xbf<a:s> <a:p> _:o .\r\n_:o <a:p> \"x\"@en";
     graph g;
     assert_int_equal(read_text(&g, good, sizeof good - 1, 1), VLP_ERROR_FORMAT);
-    assert_string_equal(vlp_error_message(), "graph.nt:2: no full stop behind the object");
+    assert_string_equal(vlp_error_message(), "graph.nt:2: no full stop after the object");
     free_graph(&g);
     static const char mended[] = "\xef\xbb\xbf<a:s> <a:p> _:o .\r\n_:o <a:p> \"x\"@en.";
     assert_int_equal(read_text(&g, mended, sizeof mended - 1, 1), VLP_OK);

@@ -29,7 +29,8 @@ static vlp_status read_source(result *read, vlp_source *source, int32_t threads)
     *read = (result){0};
     VLP_TRY(vlp_dictionary_new(&read->entities));
     VLP_TRY(vlp_dictionary_new(&read->relations));
-    vlp_read_sink sink = {read->entities, read->relations, &read->triples, 0};
+    vlp_read_sink sink = {
+        .entities = read->entities, .relations = read->relations, .triples = &read->triples};
     vlp_read_options options = {
         .parser = vlp_parse_table, .settings = &vlp_tsv_layout, .threads = threads};
     return vlp_read_lines(&sink, source, &options);
@@ -316,7 +317,8 @@ static void tables_with_other_columns(void **state) {
     result read = {0};
     assert_int_equal(vlp_dictionary_new(&read.entities), VLP_OK);
     assert_int_equal(vlp_dictionary_new(&read.relations), VLP_OK);
-    vlp_read_sink sink = {read.entities, read.relations, &read.triples, 0};
+    vlp_read_sink sink = {
+        .entities = read.entities, .relations = read.relations, .triples = &read.triples};
     vlp_read_options options = {
         .parser = vlp_parse_table, .settings = &table, .skip_first_line = true, .threads = 1};
     assert_int_equal(vlp_read_lines(&sink, source, &options), VLP_OK);
@@ -346,7 +348,8 @@ static void stops_when_asked(void **state) {
     result read = {0};
     assert_int_equal(vlp_dictionary_new(&read.entities), VLP_OK);
     assert_int_equal(vlp_dictionary_new(&read.relations), VLP_OK);
-    vlp_read_sink sink = {read.entities, read.relations, &read.triples, 0};
+    vlp_read_sink sink = {
+        .entities = read.entities, .relations = read.relations, .triples = &read.triples};
     vlp_observer observer = {.stop = stop_at_once};
     vlp_read_options options = {
         .parser = vlp_parse_table, .settings = &vlp_tsv_layout, .observer = &observer};
@@ -468,13 +471,13 @@ static void labels_are_read(void **state) {
         const char *text;
         size_t size;
         const char *message;
-    } bad[] = {
-        {"a\n", 2, "labels:1: 1 field where a name and a label are needed, separated by a tab"},
-        {"a\tb\n\tx\n", 7, "labels:2: an empty name"},
-        {"a\tb\tc\td\n", 8, "labels:1: more than 3 fields where name, label, description are known"},
-        {"a\tb\0c\n", 6, "labels:1: a zero byte"},
-        {"a\tb\nb\t\xff\n", 8, "labels:2: invalid UTF-8"},
-        {"a\tb\x01\n", 5, "labels:1: a control character in a label"}};
+    } bad[] = {{"a\n", 2, "labels:1: 1 field where a name and a label are needed, separated by a tab"},
+               {"a\tb\n\tx\n", 7, "labels:2: an empty name"},
+               {"a\tb\tc\td\n", 8,
+                "labels:1: more than 3 fields; a line has a name, a label and at most a description"},
+               {"a\tb\0c\n", 6, "labels:1: a zero byte"},
+               {"a\tb\nb\t\xff\n", 8, "labels:2: invalid UTF-8"},
+               {"a\tb\x01\n", 5, "labels:1: a control character in a label"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(read_labels(&labels, read.entities, bad[i].text, bad[i].size),
                          VLP_ERROR_FORMAT);

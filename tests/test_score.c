@@ -247,7 +247,7 @@ static void files_of_queries(void **state) {
                                       {"a\tr\n", VLP_ERROR_FORMAT, ":4: fewer than 3", {0}},
                                       {"a\tr\t?\t\n", VLP_ERROR_FORMAT, ":5: more than 3", {0}},
                                       {"a\tr\tb\n", VLP_ERROR_FORMAT, ":6: a query has '?'", {0}},
-                                      {"?\tr\t?\n", VLP_ERROR_FORMAT, "not as both", {0}},
+                                      {"?\tr\t?\n", VLP_ERROR_FORMAT, "not both", {0}},
                                       {"apple tre\tr\t?\n", VLP_ERROR_UNKNOWN, "apple tree", {0}},
                                       {"a\tq\t?\n", VLP_ERROR_UNKNOWN, "unknown relation 'q'", {0}},
                                       {"\t\t?\n", VLP_ERROR_FORMAT, "empty name", {0}},

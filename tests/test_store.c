@@ -165,18 +165,18 @@ static void test_bad_arguments(void **state) {
         vlp_pair pair;
         const char *message;
     } cases[] = {
-        {{"b", VLP_U8, 0, {0}, bytes}, {"k", "v"}, "tensor 'b': there are two of that name"},
-        {{"a", VLP_U8, 1, {-1}, bytes}, {"k", "v"}, "tensor 'a': its shape is not a possible one"},
-        {{"a", VLP_U8, 5, {1}, bytes}, {"k", "v"}, "tensor 'a': its shape is not a possible one"},
-        {{"a", VLP_F64, 2, {most, 0}, bytes}, {"k", "v"}, "tensor 'a': its shape is not a possible one"},
-        {{"a", VLP_U8, 1, {most}, bytes}, {"k", "v"}, "tensor 'b': its shape is not a possible one"},
+        {{"b", VLP_U8, 0, {0}, bytes}, {"k", "v"}, "tensor 'b': the name is used twice"},
+        {{"a", VLP_U8, 1, {-1}, bytes}, {"k", "v"}, "tensor 'a': its shape is invalid"},
+        {{"a", VLP_U8, 5, {1}, bytes}, {"k", "v"}, "tensor 'a': its shape is invalid"},
+        {{"a", VLP_F64, 2, {most, 0}, bytes}, {"k", "v"}, "tensor 'a': its shape is invalid"},
+        {{"a", VLP_U8, 1, {most}, bytes}, {"k", "v"}, "tensor 'b': its shape is invalid"},
         {{"\xff", VLP_U8, 0, {0}, bytes}, {"k", "v"}, "tensor '...': its name is not UTF-8"},
         {{"__metadata__", VLP_U8, 0, {0}, bytes},
          {"k", "v"},
-         "tensor '__metadata__': the format keeps that name for itself"},
+         "tensor '__metadata__': the name is reserved by the format"},
         {{"a", VLP_U8, 0, {0}, bytes},
          {"xxh3_128", "v"},
-         "metadata 'xxh3_128': there are two of that key (the checksum's is xxh3_128)"},
+         "metadata 'xxh3_128': the key is used twice (that of the checksum is xxh3_128)"},
         {{"a", VLP_U8, 0, {0}, bytes}, {"k", "\xed\xa0\x80"}, "metadata 'k': it is not UTF-8"},
     };
     const char *folder = support_folder(), *path = support_path(folder, "file");
@@ -314,12 +314,12 @@ static void test_damaged_files(void **state) {
         support_write(folder, "m", file, size);
         file[size - 1] ^= 1;
         assert_int_equal(vlp_safetensors_open(&opened, path, required), VLP_ERROR_FORMAT);
-        snprintf(message, sizeof message, "%s: damaged (the checksum does not fit)", path);
+        snprintf(message, sizeof message, "%s: damaged (the checksum does not match)", path);
         assert_string_equal(vlp_error_message(), message);
 
         support_write(folder, "m", file, size - 1);
         assert_int_equal(vlp_safetensors_open(&opened, path, required), VLP_ERROR_FORMAT);
-        assert_non_null(strstr(vlp_error_message(), "the file is cut short"));
+        assert_non_null(strstr(vlp_error_message(), "the file is truncated"));
         assert_non_null(strstr(vlp_error_message(), path));
     }
     for (size_t length = 0; length <= 8; length++) {
@@ -364,20 +364,20 @@ static const struct bad_header {
     {"", 0, "byte 0 of the header: '{' is expected"},
     {" {}", 0, "byte 0 of the header: '{' is expected"},
     {"[]", 0, "byte 0 of the header: '{' is expected"},
-    {"{", 0, "byte 1 of the header: a text in quotes is expected"},
+    {"{", 0, "byte 1 of the header: a string in quotes is expected"},
     {"{}}", 0, "byte 2 of the header: only spaces may follow the last '}'"},
     {"{}\n", 0, "byte 2 of the header: only spaces may follow the last '}'"},
     {"{} {", 0, "byte 3 of the header: only spaces may follow the last '}'"},
     {"{}", 1, "the tensors end at byte 0 of the data, and there are 1"},
-    {"{,}", 0, "byte 1 of the header: a text in quotes is expected"},
-    {"{a:1}", 0, "byte 1 of the header: a text in quotes is expected"},
-    {"{\"a", 0, "byte 3 of the header: the text does not end"},
-    {"{\"a\\", 0, "byte 4 of the header: an escape that JSON does not have"},
-    {"{\"\\x\"", 0, "byte 3 of the header: an escape that JSON does not have"},
-    {"{\"\n\"", 0, "byte 2 of the header: a control character in a text"},
+    {"{,}", 0, "byte 1 of the header: a string in quotes is expected"},
+    {"{a:1}", 0, "byte 1 of the header: a string in quotes is expected"},
+    {"{\"a", 0, "byte 3 of the header: an unterminated string"},
+    {"{\"a\\", 0, "byte 4 of the header: an invalid escape"},
+    {"{\"\\x\"", 0, "byte 3 of the header: an invalid escape"},
+    {"{\"\n\"", 0, "byte 2 of the header: a control character in a string"},
     {"{\"\\u12", 0, "byte 4 of the header: \\u needs four hexadecimal digits"},
     {"{\"\\u12g4\"", 0, "byte 4 of the header: \\u needs four hexadecimal digits"},
-    {"{\"\\u0000\"", 0, "byte 4 of the header: a zero character in a text"},
+    {"{\"\\u0000\"", 0, "byte 4 of the header: U+0000 in a string"},
     {"{\"\\ud800\"", 0, "byte 8 of the header: half of a surrogate pair"},
     {"{\"\\ud800\\u0041\"", 0, "byte 8 of the header: half of a surrogate pair"},
     {"{\"\\ud800\\ue000\"", 0, "byte 8 of the header: half of a surrogate pair"},
@@ -389,16 +389,16 @@ static const struct bad_header {
     {"{\"a\":1}", 0, "byte 5 of the header: '{' is expected"},
     {"{\"a\":{}}", 0, "tensor 'a' needs dtype, shape and data_offsets"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[]}}", 1, "tensor 'a' needs dtype, shape and data_offsets"},
-    {"{\"a\":{" BODY ",}}", 2, "byte 52 of the header: a text in quotes is expected"},
-    {"{\"a\":{" BODY "},}", 2, "byte 53 of the header: a text in quotes is expected"},
+    {"{\"a\":{" BODY ",}}", 2, "byte 52 of the header: a string in quotes is expected"},
+    {"{\"a\":{" BODY "},}", 2, "byte 53 of the header: a string in quotes is expected"},
     {"{\"a\":{" BODY "} \"b\"", 2, "byte 53 of the header: ',' or '}' is expected"},
     {"{\"a\":{" BODY ",\"x\":1}}", 2, "tensor 'a' has an unknown key 'x'"},
     {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}", 0, "tensor 'a' has a second 'dtype'"},
-    {"{\"a\":{\"dtype\":1}}", 0, "byte 14 of the header: a text in quotes is expected"},
+    {"{\"a\":{\"dtype\":1}}", 0, "byte 14 of the header: a string in quotes is expected"},
     {"{\"a\":{\"dtype\":\"F16\"}}", 0,
-     "tensor 'a' is of type 'F16', which is not read here (F32, F64, I32, I64, U8 and BF16 are)"},
+     "tensor 'a' is of type 'F16', which is not supported (F32, F64, I32, I64, U8 and BF16 are)"},
     {"{\"a\":{\"dtype\":\"f32\"}}", 0,
-     "tensor 'a' is of type 'f32', which is not read here (F32, F64, I32, I64, U8 and BF16 are)"},
+     "tensor 'a' is of type 'f32', which is not supported (F32, F64, I32, I64, U8 and BF16 are)"},
     {"{\"a\":{\"shape\":2}}", 0, "byte 14 of the header: '[' is expected"},
     {"{\"a\":{\"shape\":[1,]}}", 0, "byte 17 of the header: " NUMBER},
     {"{\"a\":{\"shape\":[,1]}}", 0, "byte 15 of the header: " NUMBER},
@@ -417,39 +417,39 @@ static const struct bad_header {
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[]}}", 0,
      "tensor 'a' needs two data_offsets"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,2],\"data_offsets\":[0,0]}}", 0,
-     "tensor 'a' is larger than any memory"},
+     "tensor 'a' is too large"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[0,4611686018427387904,2],\"data_offsets\":[0,0]}}", 0,
-     "tensor 'a' is larger than any memory"},
+     "tensor 'a' is too large"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
      "tensor 'a' takes 8 bytes, and its offsets are 0 and 4"},
     {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8,
      "tensor 'a' takes 8 bytes, and its offsets are 8 and 0"},
     {"{\"a\":{" BODY "}}", 1,
-     "tensor 'a' ends at byte 2 of the data, and there are 1; the file is cut short"},
+     "tensor 'a' ends at byte 2 of the data, and there are 1; the file is truncated"},
     {"{\"a\":{" BODY "}}", 3, "the tensors end at byte 2 of the data, and there are 3"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[9,9]}}", 8,
-     "tensor 'a' ends at byte 9 of the data, and there are 8; the file is cut short"},
+     "tensor 'a' ends at byte 9 of the data, and there are 8; the file is truncated"},
     {"{\"a\":{" BODY "},\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3,
-     "tensor 'b' overlaps with another one"},
-    {"{\"a\":{" BODY "},\"b\":{" BODY "}}", 2, "tensor 'b' overlaps with another one"},
+     "tensor 'b' overlaps another one"},
+    {"{\"a\":{" BODY "},\"b\":{" BODY "}}", 2, "tensor 'b' overlaps another one"},
     {"{\"a\":{" BODY "},\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[1,1]}}", 2,
-     "tensor 'b' overlaps with another one"},
+     "tensor 'b' overlaps another one"},
     {"{\"a\":{" BODY "},\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[3,4]}}", 4,
-     "tensor 'b' has a hole before it"},
+     "tensor 'b' has a gap before it"},
     {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3,
-     "tensor 'a' has a hole before it"},
+     "tensor 'a' has a gap before it"},
     {"{\"a\":{" BODY "},\"\\u0061\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[2,4]}}", 4,
      "tensor 'a' appears twice"},
     {"{\"__metadata__\":1}", 0, "byte 16 of the header: '{' is expected"},
-    {"{\"__metadata__\":{\"a\":1}}", 0, "byte 21 of the header: a text in quotes is expected"},
-    {"{\"__metadata__\":{\"a\":\"b\",}}", 0, "byte 25 of the header: a text in quotes is expected"},
+    {"{\"__metadata__\":{\"a\":1}}", 0, "byte 21 of the header: a string in quotes is expected"},
+    {"{\"__metadata__\":{\"a\":\"b\",}}", 0, "byte 25 of the header: a string in quotes is expected"},
     {"{\"__metadata__\":{\"a\":\"b\",\"a\":\"c\"}}", 0, "metadata 'a' appears twice"},
     {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "byte 34 of the header: a second __metadata__"},
-    {"{\"__metadata__\":{\"xxh3_128\":\"00\"}}", 0, "damaged (the checksum does not fit)"},
+    {"{\"__metadata__\":{\"xxh3_128\":\"00\"}}", 0, "damaged (the checksum does not match)"},
     {"{\"__metadata__\":{\"xxh3_128\":\"00000000000000000000000000000000\"}}", 0,
-     "damaged (the checksum does not fit)"},
+     "damaged (the checksum does not match)"},
     {"{\"__metadata__\":{\"xxh3_128\":\"\\u003000000000000000000000000000000\"}}", 0,
-     "damaged (the checksum does not fit)"},
+     "damaged (the checksum does not match)"},
 };
 
 static void test_bad_headers(void **state) {
@@ -474,10 +474,11 @@ static void test_bad_headers(void **state) {
         uint64_t length;
         const char *message;
     } lengths[] = {
-        {3, "FILE: a header of 3 bytes, and 2 are there; the file is cut short"},
-        {100000000, "FILE: a header of 100000000 bytes, and 2 are there; the file is cut short"},
-        {100000001, "FILE: a header of 100000001 bytes; this is no safetensors file, or it is damaged"},
-        {UINT64_MAX, "FILE: a header of 18446744073709551615 bytes; this is no safetensors file, or "
+        {3, "FILE: a header of 3 bytes, and 2 are there; the file is truncated"},
+        {100000000, "FILE: a header of 100000000 bytes, and 2 are there; the file is truncated"},
+        {100000001,
+         "FILE: a header of 100000001 bytes; this is not a safetensors file, or it is damaged"},
+        {UINT64_MAX, "FILE: a header of 18446744073709551615 bytes; this is not a safetensors file, or "
                      "it is damaged"}};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         char bytes_of_file[10];

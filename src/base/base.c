@@ -30,13 +30,13 @@ const char *vlp_version(void) {
 
 vlp_status vlp_fail(vlp_status status, const char *format, ...) {
     assert(status != VLP_OK);
-    /* Formatted aside first: an argument may be the present message itself. */
+    /* Formatted into a second buffer: an argument may be the present message itself. */
     char text[sizeof error_message];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    /* One line that a terminal does not obey: names and paths come from outside. */
+    /* Names and paths are untrusted: the message stays one line without control characters. */
     vlp_text_escape(error_message, sizeof error_message, text);
     return status;
 }
@@ -70,7 +70,7 @@ static void system_release(void *user, void *memory) {
 
 static const vlp_allocator system_allocator = {system_reallocate, system_release, NULL};
 
-/* The one mutable global: an allocator has to be known before any object could carry it. */
+/* A mutable global: the allocator is needed before there is an object that could hold it. */
 static vlp_allocator allocator = {system_reallocate, system_release, NULL};
 
 void vlp_allocator_set(const vlp_allocator *replacement) {
@@ -78,8 +78,8 @@ void vlp_allocator_set(const vlp_allocator *replacement) {
     allocator = replacement ? *replacement : system_allocator;
 }
 
-/* Large arrays are read at random (hash tables, embeddings): huge pages spare most of the TLB misses.
- * A hint only, so its failure does not matter. */
+/* Hash tables and embeddings are accessed at random; huge pages avoid most TLB misses. A failed hint
+ * is harmless. */
 static void prefer_huge_pages(void *memory, size_t size) {
     const size_t huge = (size_t)2 << 20;
     if (size < 4 * huge) return;
@@ -122,7 +122,7 @@ vlp_status vlp_grow(void *array, int64_t *capacity, int64_t needed, size_t size,
     if (needed <= *capacity) return VLP_OK;
     int64_t larger = *capacity < 16 ? 16 : *capacity * 2;
     if (larger < needed) larger = needed;
-    void *items; /* copied by bytes: the pointer's type is the caller's */
+    void *items; /* copied by bytes: the caller chooses the pointer's type */
     memcpy(&items, array, sizeof items);
     items = vlp_realloc(items, (size_t)larger, size);
     if (!items) return vlp_fail_memory(what);

@@ -1,7 +1,7 @@
-/* What every module stands on: statuses and messages, checked allocation, threads, observers.
+/* Used by every module: statuses and messages, checked allocation, threads, observers.
  *
- * The message of a failed call lives in a thread-local buffer. Worker threads of a parallel region
- * therefore never report themselves: they hand a status and a position to the calling thread. */
+ * The message of a failed call is stored in a thread-local buffer. Worker threads of a parallel region
+ * therefore do not set messages: they return a status and a position to the calling thread. */
 #ifndef VLP_BASE_BASE_H
 #define VLP_BASE_BASE_H
 
@@ -22,21 +22,21 @@ vlp_status vlp_fail_memory(const char *what);
 /* VLP_ERROR_IO with the text of `code`, an errno value: "cannot VERB PATH: reason". */
 vlp_status vlp_fail_io(const char *verb, const char *path, int code);
 
-/* What the static analyzer cannot see from the declarations: a failure is never VLP_OK. */
+/* For the static analyzer: a failure is never VLP_OK. */
 #ifdef __clang_analyzer__
 #define vlp_fail(status, ...) ((void)(vlp_fail)(status, __VA_ARGS__), (status))
 #define vlp_fail_memory(what) ((void)(vlp_fail_memory)(what), VLP_ERROR_MEMORY)
 #define vlp_fail_io(verb, path, code) ((void)(vlp_fail_io)(verb, path, code), VLP_ERROR_IO)
 #endif
 
-/* Leaves early with the failure of `call`, when there is nothing to clean up. */
+/* Returns the status of `call` if it failed; for functions with nothing to clean up. */
 #define VLP_TRY(call)                                                                                   \
     do {                                                                                                \
         vlp_status try_status_ = (call);                                                                \
         if (try_status_ != VLP_OK) return try_status_;                                                  \
     } while (0)
 
-/* Goes to `out:` with `status` set, when there is. */
+/* Sets `status` and goes to `out:` if `call` failed. */
 #define VLP_CHECK(call)                                                                                 \
     do {                                                                                                \
         status = (call);                                                                                \
@@ -44,29 +44,28 @@ vlp_status vlp_fail_io(const char *verb, const char *path, int code);
     } while (0)
 
 /* ---- Memory. NULL on failure or when count * size overflows; never NULL for an empty array. ---- */
-void *vlp_alloc(size_t count, size_t size);      /* uninitialised */
+void *vlp_alloc(size_t count, size_t size);      /* uninitialized */
 void *vlp_alloc_zero(size_t count, size_t size); /* zeros */
 void *vlp_realloc(void *memory, size_t count, size_t size);
 void vlp_free(void *memory);
 char *vlp_string_copy(const char *text);
 
-/* Makes room for `needed` items of `size` bytes in a growing array, at least doubling it. `array` is the
- * address of the pointer to the items, of whatever type. */
+/* Grows an array to a capacity of at least `needed` items of `size` bytes, at least doubling it.
+ * `array` is the address of the pointer to the items, of any type. */
 vlp_status vlp_grow(void *array, int64_t *capacity, int64_t needed, size_t size, const char *what);
 
-/* Memory that this process could still use, and all that it could ever use: of the machine and its swap
- * space, within the limits of control groups and of the address space. False where the system does not
- * say. */
+/* The memory that this process can still allocate, and its maximum: of the machine and its swap space,
+ * within the limits of control groups and of the address space. False if unknown. */
 bool vlp_memory_available(int64_t *available, int64_t *total);
 
-/* qsort, which must not be given NULL, as arrays without items may be. */
+/* qsort for arrays that may be NULL when they are empty, which qsort does not allow. */
 static inline void vlp_sort(void *items, int64_t count, size_t size,
                             int (*compare)(const void *, const void *)) {
     if (count > 1) qsort(items, (size_t)count, size, compare);
 }
 
 /* ---- Threads ---- */
-/* The number of threads to use when `requested` were asked for (0: all of the machine's). */
+/* The number of threads to use for a requested number (0: all). */
 int vlp_thread_count(int32_t requested);
 
 /* ---- Observers; each takes NULL ---- */

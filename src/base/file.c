@@ -26,7 +26,8 @@ bool vlp_path_exists(const char *path) {
 
 /* ---- Opening ------------------------------------------------------------------------------------- */
 
-/* Whether a path names a descriptor that the program was given: standard input, or a shell's <(...). */
+/* Whether a path names an inherited file descriptor: standard input, or a shell's process
+ * substitution. */
 static bool names_descriptor(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
@@ -34,9 +35,9 @@ static bool names_descriptor(const char *path) {
     return strcmp(path, "/dev/stdin") == 0;
 }
 
-/* Opens a regular file, or any stream where `streams` allows it and the path names a descriptor. Opening
- * a FIFO waits for a writer, possibly for ever, and reading a device may never end: these are refused.
- */
+/* Opens a regular file, or any stream where `streams` allows it and the path names a descriptor. Any
+ * other FIFO or device is refused: opening a FIFO blocks until it has a writer, and a device may have
+ * no end. */
 static vlp_status open_input(int *out, struct stat *info, const char *path, bool streams) {
     vlp_status status = VLP_OK;
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -47,7 +48,7 @@ static vlp_status open_input(int *out, struct stat *info, const char *path, bool
         status = vlp_fail_io("read", path, EISDIR);
     else if (!S_ISREG(info->st_mode) && !(streams && names_descriptor(path)))
         status = vlp_fail(VLP_ERROR_IO, "cannot read %s: not a regular file", path);
-    else if (!S_ISREG(info->st_mode) && fcntl(file, F_SETFL, 0) != 0) /* reading waits */
+    else if (!S_ISREG(info->st_mode) && fcntl(file, F_SETFL, 0) != 0) /* reads block again */
         status = vlp_fail_io("read", path, errno);
     if (status != VLP_OK) {
         close(file);
@@ -83,20 +84,20 @@ void vlp_map_close(vlp_map *map) {
 
 /* ---- Reading a stream ---------------------------------------------------------------------------- */
 
-/* Decompression is driven here and not through gzread: zlib 1.2.13's forgets that a file was cut short
- * when the caller's buffer is full just as the compressed bytes run out. */
+/* Calls inflate itself instead of gzread: gzread of zlib 1.2.13 does not report a truncated file when
+ * the caller's buffer is full at the end of the compressed bytes. */
 enum { SOURCE_BUFFER = 1 << 18 };
 
 struct vlp_source {
     char *name;
-    int file;             /* -1: memory */
-    unsigned char *input; /* (capacity), of which stream.next_in is still to be used */
+    int file;             /* -1 when reading from memory */
+    unsigned char *input; /* (capacity); stream.next_in points to the unused part */
     size_t capacity;
     z_stream stream;
     bool compressed;
-    bool inside;      /* a member of the gzip file, which has to end */
-    bool ended;       /* the file has no more bytes */
-    const char *data; /* (size), of which `position` are read; memory only */
+    bool inside;      /* within a gzip member, which is not complete yet */
+    bool ended;       /* end of file reached */
+    const char *data; /* (size), the first `position` bytes read; memory only */
     size_t size, position;
 };
 
@@ -125,7 +126,7 @@ static vlp_status read_file(vlp_source *source, void *buffer, size_t size, size_
     return VLP_OK;
 }
 
-/* Fills up the input behind what is left of it. */
+/* Appends input to what is left in the buffer. */
 static vlp_status refill(vlp_source *source) {
     size_t left = source->stream.avail_in, got;
     if (left > 0) memmove(source->input, source->stream.next_in, left);
@@ -166,7 +167,7 @@ vlp_status vlp_source_open(vlp_source **out, const char *path) {
     struct stat info;
     VLP_CHECK(open_input(&source->file, &info, path, true));
     source->capacity = SOURCE_BUFFER;
-    /* A small file needs no large buffer, and most files of a folder are small. */
+    /* A small file gets a small buffer. */
     if (S_ISREG(info.st_mode) && info.st_size < SOURCE_BUFFER)
         source->capacity = (size_t)info.st_size + 2;
     source->input = vlp_alloc(source->capacity, 1);
@@ -203,12 +204,12 @@ static vlp_status read_plain(vlp_source *source, void *buffer, size_t size, size
     return VLP_OK;
 }
 
-/* Inflates what fits; *got == 0 at the end. */
+/* Inflates at most `size` bytes; *got is 0 at the end. */
 static vlp_status inflate_some(vlp_source *source, void *buffer, size_t size, size_t *got) {
     z_stream *stream = &source->stream;
     if (stream->avail_in < 2 && !source->ended) VLP_TRY(refill(source));
     if (!source->inside) {
-        if (!at_member(source)) { /* what is behind the last member is padding */
+        if (!at_member(source)) { /* bytes after the last member are padding */
             stream->avail_in = 0;
             source->ended = true;
             return VLP_OK;
@@ -218,14 +219,14 @@ static vlp_status inflate_some(vlp_source *source, void *buffer, size_t size, si
     }
     stream->next_out = buffer;
     stream->avail_out = size < 1u << 30 ? (unsigned)size : 1u << 30;
-    unsigned room = stream->avail_out;
+    unsigned capacity = stream->avail_out;
     int code = inflate(stream, Z_NO_FLUSH);
-    *got = room - stream->avail_out;
+    *got = capacity - stream->avail_out;
     source->inside = code != Z_STREAM_END;
     if (code == Z_OK || code == Z_STREAM_END) return VLP_OK;
     if (code == Z_MEM_ERROR) return vlp_fail_memory("decompression");
     if (code == Z_BUF_ERROR)
-        return vlp_fail(VLP_ERROR_FORMAT, "%s: the gzip data ends too early; the file is cut short",
+        return vlp_fail(VLP_ERROR_FORMAT, "%s: the gzip data ends too early; the file is truncated",
                         source->name);
     return vlp_fail(VLP_ERROR_FORMAT, "%s: damaged gzip data (%s)", source->name,
                     stream->msg ? stream->msg : "unknown cause");

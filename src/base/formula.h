@@ -1,4 +1,4 @@
-/* Formulas that more than one backend needs are in headers that compile as C17 and as CUDA. */
+/* VLP_FORMULA marks functions of headers that compile as C17 and as CUDA, shared by the backends. */
 #ifndef VLP_BASE_FORMULA_H
 #define VLP_BASE_FORMULA_H
 

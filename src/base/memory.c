@@ -1,5 +1,6 @@
-/* How much memory there is for this process. Linux grants more than it has and ends a process that uses
- * it, so large arrays are compared with this before they are allocated. */
+/* The memory available to this process. Linux overcommits: an allocation that is too large succeeds,
+ * and the process is killed when it touches the pages. Large sizes are therefore checked before they
+ * are allocated. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 
 #include "base/base.h"
 
-/* The start of a small file of the system, terminated; false where it cannot be read. */
+/* Reads the start of a small file, terminated; false if it cannot be read. */
 static bool read_text(char *text, size_t size, const char *path) {
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return false;
@@ -20,7 +21,7 @@ static bool read_text(char *text, size_t size, const char *path) {
     return got > 0;
 }
 
-/* The number behind `key` at the start of a line, times `unit`; 0 where there is none. */
+/* The number after `key` at the start of a line, times `unit`; 0 if the key is missing. */
 static int64_t field(const char *text, const char *key, int64_t unit) {
     size_t length = strlen(key);
     for (const char *line = text; line; line = strchr(line, '\n')) {
@@ -49,12 +50,12 @@ static bool machine_memory(memory_limit *limit) {
     return limit->total > 0 && limit->available > 0;
 }
 
-/* The limit of one control group; cached pages of files count as used there, but are given back. */
+/* The limit of one control group. File pages count as used there but can be reclaimed. */
 static void group_memory(memory_limit *limit, const char *folder, const char *most, const char *used) {
     char path[PATH_MAX + 64], text[8192], number[64];
     int64_t maximum, current;
     snprintf(path, sizeof path, "%s/%s", folder, most);
-    /* "max" is no limit, nor is a number near the largest there is. */
+    /* "max" means no limit. */
     if (!read_text(number, sizeof number, path) || (maximum = strtoll(number, NULL, 10)) <= 0) return;
     snprintf(path, sizeof path, "%s/%s", folder, used);
     if (!read_text(number, sizeof number, path)) return;
@@ -65,7 +66,7 @@ static void group_memory(memory_limit *limit, const char *folder, const char *mo
     narrow(limit, maximum, current > 0 ? current : 0);
 }
 
-/* The limits of a group and of all above it. */
+/* The limits of a group and of all its ancestors. */
 static void groups_memory(memory_limit *limit, const char *root, char *group, const char *most,
                           const char *used) {
     for (;;) {
@@ -78,7 +79,7 @@ static void groups_memory(memory_limit *limit, const char *root, char *group, co
     }
 }
 
-/* Lines of /proc/self/cgroup are "NUMBER:CONTROLLERS:GROUP"; version 2 has no controllers. */
+/* Lines of /proc/self/cgroup are "NUMBER:CONTROLLERS:GROUP"; in version 2 the controllers are empty. */
 static void control_groups(memory_limit *limit) {
     char text[4096], *rest = text;
     if (!read_text(text, sizeof text, "/proc/self/cgroup")) return;

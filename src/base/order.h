@@ -1,6 +1,6 @@
-/* A keyed permutation of 0 .. n - 1, by counters: the i-th of a pass is known without making the others,
- * so that a run resumes in the middle of a pass with nothing saved. A Feistel network over the next even
- * power of two, walked until it falls inside. */
+/* A keyed permutation of 0 .. n - 1. The i-th item of a pass is computed without the others, so that a
+ * run resumes in the middle of a pass without saved state. A Feistel network over the next even power
+ * of two, iterated until the value is below n (cycle walking). */
 #ifndef VLP_BASE_ORDER_H
 #define VLP_BASE_ORDER_H
 

@@ -1,11 +1,11 @@
-/* Randomness as a function of counters: the same (seed, stream, step, index) always gives the same
- * numbers, so nothing has to be saved to resume and threads need no state. Philox4x32-10. */
+/* Counter-based random numbers (Philox4x32-10): the same (seed, stream, step, index) always gives the
+ * same numbers, so resuming needs no saved state and threads share none. */
 #ifndef VLP_BASE_RANDOM_H
 #define VLP_BASE_RANDOM_H
 
 #include "base/formula.h"
 
-/* A GPU gives the halves of a product at once; taken out of 64 bits, each costs an addition as well. */
+/* On a GPU __umulhi gives the high half of a product directly, which is faster than a 64-bit product. */
 #ifdef __CUDA_ARCH__
 #define R123_USE_64BIT 0
 #define R123_USE_MULHILO32_MULHI_INTRIN 1
@@ -13,8 +13,8 @@
 #endif
 #include <Random123/philox.h>
 
-/* Streams keep independent uses of one seed apart. A new use takes a new number, old ones keep theirs.
- */
+/* Streams separate independent uses of one seed. A new use gets a new number; existing numbers do not
+ * change. */
 enum vlp_stream {
     VLP_STREAM_SPLIT = 1,
     VLP_STREAM_FAMILY = 2,
@@ -24,8 +24,8 @@ enum vlp_stream {
     VLP_STREAM_RELATIONS = 6,
     VLP_STREAM_AGGREGATOR = 7,
     VLP_STREAM_CANDIDATES = 8, /* of a sampled softmax */
-    VLP_STREAM_KEYS = 9,       /* of negatives drawn by exponential keys: the leading bits */
-    VLP_STREAM_KEY_ENDS = 10,  /* and the others */
+    VLP_STREAM_KEYS = 9,       /* exponential keys of negatives: the leading bits */
+    VLP_STREAM_KEY_ENDS = 10,  /* the remaining bits */
     VLP_STREAM_BOOTSTRAP = 20,
     VLP_STREAM_CALIBRATION = 21,
     VLP_STREAM_TEST = 1000

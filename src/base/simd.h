@@ -1,5 +1,6 @@
 /* One source, several instruction sets: a function marked VLP_CLONES is compiled for AVX-512, AVX2 and
- * the baseline, and the loader picks. Sanitizers cannot follow the loader's choice, so they see one. */
+ * the baseline, and the dynamic loader selects one. Sanitizers do not support this, so they get the
+ * baseline. */
 #ifndef VLP_BASE_SIMD_H
 #define VLP_BASE_SIMD_H
 

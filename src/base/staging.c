@@ -1,5 +1,5 @@
-/* A folder that appears whole: its files are written into a hidden folder beside the final place, which
- * is renamed at the end. A crash leaves the final place as it was. */
+/* Atomic creation of a folder: its files are written into a temporary folder beside the target, which
+ * is renamed at the end. A crash leaves the target unchanged. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ struct vlp_staging {
     char *path, *temporary;
 };
 
-/* VLP_OK for a folder without entries. */
+/* VLP_OK if the folder is empty. */
 static vlp_status check_empty(const char *path) {
     DIR *folder = opendir(path);
     if (!folder) return vlp_fail_io("write", path, errno);
@@ -29,7 +29,7 @@ static vlp_status check_empty(const char *path) {
     return status;
 }
 
-/* A path without slashes at its end: the temporary folder has to lie beside it. */
+/* Removes trailing slashes, so that the temporary name is a sibling of the target. */
 static char *without_slashes(const char *path) {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/') length--;
@@ -63,13 +63,13 @@ vlp_status vlp_staging_check(const char *path) {
     return status;
 }
 
-/* Makes the temporary folder under a name that is not taken. */
+/* Creates the temporary folder under an unused name. */
 static vlp_status make_temporary(vlp_staging *staging) {
     for (int attempt = 0; attempt < VLP_TEMPORARY_ATTEMPTS; attempt++) {
         char *name = vlp_temporary_name(staging->path, attempt);
         if (!name) return vlp_fail_memory("a folder name");
         if (mkdir(name, 0777) == 0) {
-            staging->temporary = name; /* from here on it is ours to remove */
+            staging->temporary = name; /* created: to be removed on failure */
             return VLP_OK;
         }
         int code = errno;
@@ -116,7 +116,7 @@ vlp_status vlp_staging_commit(vlp_staging **handle) {
     vlp_staging *staging = *handle;
     *handle = NULL;
     vlp_status status = VLP_OK;
-    /* rename(2) replaces an empty folder by itself. */
+    /* rename(2) replaces an empty folder. */
     if (rename(staging->temporary, staging->path) != 0) {
         status = vlp_fail_io("write", staging->path, errno);
     } else {

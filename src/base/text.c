@@ -1,7 +1,7 @@
-/* UTF-8, lines and likeness of texts.
+/* UTF-8 validation, newline counting and edit distance.
  *
- * Every byte of every file that is read passes through the validator and the newline counter, so both
- * take blocks of a fixed size that the compiler turns into vector instructions. */
+ * Every byte of every input file passes through the validator and the newline counter, so both process
+ * blocks of a fixed size that the compiler vectorizes. */
 #include "base/text.h"
 
 #include <assert.h>
@@ -40,9 +40,9 @@ static bool is_continuation(unsigned char byte) {
     return (byte & 0xc0) == 0x80;
 }
 
-/* The length of the sequence of two to four bytes that `text` starts with; 0 where there is none. The
- * lead byte narrows the second one: that is where overlong forms, surrogates and what lies above
- * U+10FFFF are told (The Unicode Standard, table 3-7). */
+/* The length of the multibyte sequence (two to four bytes) at the start of `text`; 0 if it is invalid.
+ * The lead byte restricts the range of the second byte, which excludes overlong forms, surrogates and
+ * code points above U+10FFFF (The Unicode Standard, table 3-7). */
 static size_t sequence_length(const unsigned char *text, size_t size) {
     unsigned char lead = text[0];
     if (lead < 0xc2 || lead > 0xf4 || size < 2) return 0;
@@ -72,8 +72,8 @@ size_t vlp_utf8_valid_prefix(const char *text, size_t size) {
     return at;
 }
 
-/* Whether a character, the first `length` bytes of `text`, is a control: U+0080 to U+009F take two
- * bytes. */
+/* Whether the character in the first `length` bytes of `text` is a control character. U+0080 to U+009F
+ * take two bytes. */
 static bool is_control(const unsigned char *text, size_t length) {
     if (length == 1) return text[0] < 0x20 || text[0] == 0x7f;
     return length == 2 && text[0] == 0xc2 && text[1] < 0xa0;
@@ -107,7 +107,7 @@ size_t vlp_bom_length(const char *text, size_t size) {
 /* ---- Lines --------------------------------------------------------------------------------------- */
 
 int64_t vlp_count_newlines(const char *text, size_t size) {
-    enum { LANES = 64, ROUNDS = 255 }; /* a lane of one byte counts to 255 */
+    enum { LANES = 64, ROUNDS = 255 }; /* a one-byte lane overflows after 255 */
     int64_t count = 0;
     while (size >= LANES) {
         uint8_t lanes[LANES] = {0};
@@ -123,13 +123,13 @@ int64_t vlp_count_newlines(const char *text, size_t size) {
 
 /* ---- Edit distance ------------------------------------------------------------------------------- */
 
-static int least(int left, int right) {
+static int minimum(int left, int right) {
     return left < right ? left : right;
 }
 
-/* The distance of texts that differ in length by at most `limit`. Only cells within `limit` of the
- * diagonal can be part of a path that short: band[k] is the distance of the first i bytes of `left` from
- * the first i + k - limit of `right`. (2 * limit + 2), the last one a border. */
+/* The edit distance of texts whose lengths differ by at most `limit`. Only cells within `limit` of the
+ * diagonal can be on such a path: band[k] is the distance between the first i bytes of `left` and the
+ * first i + k - limit bytes of `right`. band: (2 * limit + 2), the last cell a sentinel. */
 static int banded_distance(int *band, const char *left, int left_length, const char *right,
                            int right_length, int limit) {
     const int far = limit + 1;
@@ -143,10 +143,10 @@ static int banded_distance(int *band, const char *left, int left_length, const c
             if (j == 0) cell = i;
             if (j > 0 && j <= right_length) {
                 cell = band[k] + (left[i - 1] != right[j - 1]);
-                cell = least(cell, least(band[k + 1], before) + 1);
+                cell = minimum(cell, minimum(band[k + 1], before) + 1);
             }
-            band[k] = before = least(cell, far);
-            nearest = least(nearest, before);
+            band[k] = before = minimum(cell, far);
+            nearest = minimum(nearest, before);
         }
         if (nearest == far) return far;
     }
@@ -155,7 +155,8 @@ static int banded_distance(int *band, const char *left, int left_length, const c
 
 int vlp_edit_distance(const char *left, const char *right, int limit) {
     assert(limit >= 0 && limit < INT_MAX);
-    /* A common start and end change nothing, and most of a misspelt name is just that. */
+    /* A common prefix or suffix does not change the distance, and misspelt names mostly consist of
+     * them. */
     while (*left && *left == *right) left++, right++;
     size_t left_size = strlen(left), right_size = strlen(right);
     while (left_size > 0 && right_size > 0 && left[left_size - 1] == right[right_size - 1])
@@ -164,7 +165,7 @@ int vlp_edit_distance(const char *left, const char *right, int limit) {
     size_t shorter = left_size > right_size ? right_size : left_size;
     if (longer - shorter > (size_t)limit) return limit + 1;
     if (shorter == 0) return (int)longer;
-    /* No distance is above the longer length, so that no band need be wider. */
+    /* The distance is at most the longer length, which bounds the band. */
     int width = longer < (size_t)limit ? (int)longer : limit;
     if (longer > INT_MAX / 4) return limit + 1;
 
@@ -172,7 +173,7 @@ int vlp_edit_distance(const char *left, const char *right, int limit) {
     int *band = narrow;
     size_t cells = 2 * (size_t)width + 2;
     if (cells > sizeof narrow / sizeof *narrow) band = vlp_alloc(cells, sizeof *band);
-    if (!band) return limit + 1; /* as good as far: the callers look for what is near */
+    if (!band) return limit + 1; /* out of memory: reported as far */
     int distance = banded_distance(band, left, (int)left_size, right, (int)right_size, width);
     if (band != narrow) vlp_free(band);
     return distance;

@@ -1,4 +1,4 @@
-/* Text from outside: UTF-8 and lines. */
+/* Untrusted text: UTF-8 and lines. */
 #ifndef VLP_BASE_TEXT_H
 #define VLP_BASE_TEXT_H
 
@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 /* The length of the longest prefix that is valid UTF-8 (no surrogates, no overlong forms, at most
- * U+10FFFF); `size` when all of it is. */
+ * U+10FFFF); `size` if all of it is valid. */
 size_t vlp_utf8_valid_prefix(const char *text, size_t size);
 
-/* Copies a text for people to see, cut to `size` bytes with its terminator: control characters (C0, DEL
- * and C1, which terminals obey) become \uNNNN, bytes that are not UTF-8 become \xNN. */
+/* Copies a text for display, truncated to `size` bytes including the terminator. Control characters
+ * (C0, DEL and C1) become \uNNNN, invalid UTF-8 bytes become \xNN. */
 void vlp_text_escape(char *out, size_t size, const char *text);
 
 /* The number of newlines in a text. */
@@ -20,7 +20,7 @@ int64_t vlp_count_newlines(const char *text, size_t size);
 /* The length of a UTF-8 byte-order mark at the start of a text: 3 or 0. */
 size_t vlp_bom_length(const char *text, size_t size);
 
-/* Levenshtein distance of two texts, by bytes, or `limit` + 1 when it is larger than `limit`. */
+/* Levenshtein distance of two texts, by bytes, or `limit` + 1 if it is larger than `limit`. */
 int vlp_edit_distance(const char *left, const char *right, int limit);
 
 #endif

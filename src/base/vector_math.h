@@ -1,6 +1,6 @@
-/* expf, logf, sinf and cosf for loops: says to the compiler that the C library has them for vectors,
- * which its header does only under fast-math. Meaning and errors of the scalar functions stay as they
- * are; the vector ones are off by at most 4 units in the last place. */
+/* Declares the vector versions of expf, logf, sinf and cosf in the C library, so that loops over them
+ * are vectorized; its own header does so only under fast-math. The scalar functions are unchanged; the
+ * vector versions have errors of at most 4 units in the last place. */
 #ifndef VLP_BASE_VECTOR_MATH_H
 #define VLP_BASE_VECTOR_MATH_H
 

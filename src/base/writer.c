@@ -1,9 +1,9 @@
-/* Files written whole: into a temporary file beside the target, which is synced and renamed.
+/* Atomic file replacement: a temporary file beside the target is written, synced and renamed.
  *
- * Nothing but a regular file is ever replaced. A rename would put a plain file where a device, a FIFO or
- * a symbolic link was, so these are refused, before the work where the caller asks (vlp_writer_check)
- * and again at the commit. Symbolic links are not followed either: what one points to may be anybody's.
- * The temporary file is created by this process or not at all. */
+ * Only regular files are replaced. A rename would silently turn a device, a FIFO or a symbolic link
+ * into a regular file, so these are refused: before the work (vlp_writer_check) and again at the
+ * commit. Symbolic links are not followed. The temporary file is always created anew (O_EXCL |
+ * O_NOFOLLOW). */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,14 +19,14 @@ enum { WRITER_BUFFER = 1 << 16 };
 struct vlp_writer {
     char *path, *temporary, *shown;
     int file;
-    int code; /* errno of the first failure, 0 when none */
+    int code; /* errno of the first failure, or 0 */
     size_t used;
     char buffer[WRITER_BUFFER];
 };
 
 /* ---- The target ---------------------------------------------------------------------------------- */
 
-/* The folder that holds `path`, in `folder`; 0 or an errno value. */
+/* Writes the parent folder of `path` into `folder`; returns 0 or an errno value. */
 static int parent_of(char folder[PATH_MAX], const char *path) {
     const char *slash = strrchr(path, '/');
     size_t length = slash ? (size_t)(slash - path) : 0;
@@ -40,7 +40,7 @@ static int parent_of(char folder[PATH_MAX], const char *path) {
     return 0;
 }
 
-/* VLP_OK where `path` is absent or a regular file. */
+/* VLP_OK if `path` does not exist or is a regular file. */
 static vlp_status check_kind(const char *path, const char *shown) {
     struct stat info;
     if (lstat(path, &info) != 0)
@@ -66,14 +66,14 @@ vlp_status vlp_writer_check(const char *path) {
     return vlp_parent_check(path, path);
 }
 
-/* Makes a rename or a new entry of the folder that holds `path` last. */
+/* Makes a rename or a new entry in the parent folder of `path` durable. */
 static int sync_parent(const char *path) {
     char folder[PATH_MAX];
     int code = parent_of(folder, path);
     if (code) return code;
     int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file < 0) return errno;
-    /* Some file systems cannot sync folders; that is their answer, not a failure of ours. */
+    /* EINVAL: the file system cannot sync folders. */
     code = fsync(file) == 0 || errno == EINVAL ? 0 : errno;
     close(file);
     return code;
@@ -82,7 +82,7 @@ static int sync_parent(const char *path) {
 /* ---- The temporary name -------------------------------------------------------------------------- */
 
 char *vlp_temporary_name(const char *path, int attempt) {
-    /* A long name is cut, so that the suffix does not make it longer than a name may be. */
+    /* Truncates a long name, so that it does not exceed NAME_MAX with the suffix. */
     enum { SUFFIX = 40 };
     const char *slash = strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash + 1 - path) : 0, name = strlen(path + folder);
@@ -96,15 +96,15 @@ char *vlp_temporary_name(const char *path, int attempt) {
     return temporary;
 }
 
-/* Creates the writer's temporary file under a name that is not taken: what a killed process left behind,
- * or a link that somebody put there, is neither opened nor removed. */
+/* Creates the temporary file under an unused name. Existing files and links are neither opened nor
+ * removed. */
 static vlp_status create_temporary(vlp_writer *writer) {
     for (int attempt = 0; attempt < VLP_TEMPORARY_ATTEMPTS; attempt++) {
         char *name = vlp_temporary_name(writer->path, attempt);
         if (!name) return vlp_fail_memory("a file name");
         writer->file = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (writer->file >= 0) {
-            writer->temporary = name; /* from here on it is ours to remove */
+            writer->temporary = name; /* created: to be removed on failure */
             return VLP_OK;
         }
         int code = errno;
@@ -179,16 +179,16 @@ void vlp_writer_format(vlp_writer *writer, const char *format, ...) {
     va_start(arguments, format);
     int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    /* For short, bounded texts; names of any length go through vlp_writer_text. */
+    /* For short, bounded texts; names of any length are written by vlp_writer_text. */
     assert(length >= 0 && (size_t)length < sizeof text);
     vlp_writer_bytes(writer, text, (size_t)length);
 }
 
-/* Puts the finished temporary file in the target's place. */
+/* Renames the finished temporary file to the target. */
 static vlp_status put_in_place(vlp_writer *writer) {
     VLP_TRY(check_kind(writer->path, writer->shown));
     if (rename(writer->temporary, writer->path) != 0) return vlp_fail_io("write", writer->shown, errno);
-    vlp_free(writer->temporary); /* it is the file itself now */
+    vlp_free(writer->temporary); /* renamed: nothing to remove */
     writer->temporary = NULL;
     int code = sync_parent(writer->path);
     return code ? vlp_fail_io("write", writer->shown, code) : VLP_OK;

@@ -1,5 +1,5 @@
-/* What a data set gives away: triples in two splits, entities that training never sees, relations that
- * repeat each other, and how often an answer can be copied from a reference. */
+/* Leakage in a data set: triples in two splits, entities that are not in the training split, relations
+ * that repeat each other, and how often an answer is the answer of a reference. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,17 +36,17 @@ static void find_unseen(vlp_audit *audit, const vlp_dataset *dataset) {
 
 /* ---- Relations that repeat each other ------------------------------------------------------------ */
 
-/* Counterparts are counted in a hash table over the pairs that occur: with many relations a full table
- * of pairs would not fit, and few pairs share any triple. */
+/* Counterparts are counted in a hash table over the relation pairs that occur: a full table would be
+ * too large with many relations, and few pairs share a triple. */
 typedef struct pair_cell {
-    int32_t first, second; /* second >= relations: read backwards; first -1: free */
+    int32_t first, second; /* second >= relations: the inverse; first -1: a free cell */
     int64_t shared, leaked;
     int64_t test_example, train_example;
 } pair_cell;
 
 typedef struct pair_table {
     pair_cell *cells;
-    int64_t used, capacity; /* capacity a power of two */
+    int64_t used, capacity; /* capacity: a power of two */
 } pair_table;
 
 static uint64_t pair_hash(int32_t first, int32_t second) {
@@ -86,18 +86,19 @@ static vlp_status table_find(pair_cell **out, pair_table *table, int32_t first, 
     }
 }
 
-/* Adds the counterparts in train of one triple: every slot of its head that leads to its tail, but for
- * the triple itself. `test` is the triple's index in test, -1 for a training triple. */
+/* Counts the counterparts of one triple in the training split: every other slot that connects its head
+ * entity to its tail entity. `test` is the index of the triple in the test split, -1 for a training
+ * triple. */
 static vlp_status add_counterparts(pair_table *table, const vlp_graph *graph, vlp_triple triple,
                                    int64_t test) {
-    /* The shorter of the two rows; read from the tail, a slot's direction is turned round. */
+    /* Scans the shorter of the two rows; from the tail entity, the direction of slots is reversed. */
     bool from_tail = vlp_graph_degree(graph, triple.tail) < vlp_graph_degree(graph, triple.head);
     int32_t node = from_tail ? triple.tail : triple.head, other = from_tail ? triple.head : triple.tail;
     for (int64_t slot = graph->offset[node]; slot < graph->offset[node + 1]; slot++) {
         if (graph->neighbor[slot] != other) continue;
         int32_t relation = graph->relation[slot];
         if (from_tail) relation += relation < graph->relations ? graph->relations : -graph->relations;
-        bool loop = triple.head == triple.tail; /* reads the same both ways: no counterpart of itself */
+        bool loop = triple.head == triple.tail; /* a loop is not its own counterpart */
         if (relation == triple.relation) continue;
         if (loop && relation == triple.relation + graph->relations) continue;
         pair_cell *cell;
@@ -121,7 +122,7 @@ static int most_leaking_first(const void *left, const void *right) {
     return (int)a->inverse - (int)b->inverse;
 }
 
-/* The cells of a large enough share, as pairs. */
+/* The cells whose share reaches the threshold, as pairs. */
 static vlp_status list_pairs(vlp_audit *audit, const vlp_dataset *dataset, const pair_table *table,
                              const int64_t *relation_counts, double threshold) {
     int32_t relations = vlp_dataset_relation_count(dataset);
@@ -149,7 +150,7 @@ static vlp_status list_pairs(vlp_audit *audit, const vlp_dataset *dataset, const
     return VLP_OK;
 }
 
-/* Test triples with a counterpart through any of the pairs. */
+/* Counts the test triples with a counterpart in any of the pairs. */
 static vlp_status count_leaked(vlp_audit *audit, const vlp_dataset *dataset) {
     vlp_filter *train = NULL;
     VLP_TRY(vlp_filter_new(&train, dataset, 1u << VLP_TRAIN));
@@ -189,7 +190,7 @@ out:
     return status;
 }
 
-/* ---- Distances and references of test ------------------------------------------------------------ */
+/* ---- Distances and references of the test split -------------------------------------------------- */
 
 static vlp_status measure_distances(vlp_audit *audit, const vlp_dataset *dataset) {
     const vlp_triple_list *test = &dataset->splits[VLP_TEST];
@@ -209,7 +210,8 @@ static vlp_status measure_distances(vlp_audit *audit, const vlp_dataset *dataset
     return status;
 }
 
-/* The answer of a query from `list`: of the first half the tails, of the second the heads. */
+/* The answer of a query: tail entities for the first half of the queries, head entities for the
+ * second. */
 static int32_t gold_answer(const vlp_triple_list *list, int64_t query) {
     return query < list->count ? list->items[query].tail : list->items[query - list->count].head;
 }

@@ -1,13 +1,13 @@
-/* A generated world of families in which the right answers are known, and how far each is from what the
- * training triples state.
+/* A generated data set of families in which all answers are known, and the number of inference steps
+ * between each held-out triple and the training triples.
  *
- * (x, father, y) reads "x's father is y", so that relations compose from left to right: father and then
- * father is grandfather. Recorded for everybody and always in train are father, mother, son, daughter,
- * and of every couple husband or wife. The rest follows, by as many steps as there are relations in the
- * rule (a rule may read a triple backwards; parent is father or mother, spouse husband or wife, and the
- * person asked about is never their own sibling, cousin and so on):
+ * (x, father, y) means "x's father is y", so relations compose from left to right: father, father is
+ * grandfather. father, mother, son, daughter, and either husband or wife of every couple, are always in
+ * the training split. All other triples follow by rules; the number of steps is the number of relations
+ * in the rule. A rule may use a triple in the inverse direction; parent is father or mother, spouse is
+ * husband or wife; nobody is their own sibling or cousin:
  *
- *   1  husband, wife                   the other one backwards
+ *   1  husband, wife                   the inverse of the other
  *      child                           son | daughter
  *   2  grandfather, grandmother        parent, father | mother
  *      grandson, granddaughter         child, son | daughter
@@ -23,19 +23,19 @@
  *      great_great_grandson, ...       child, child, child, son | daughter
  *      cousin                          parent, parent, child, child
  *
- * A conclusion is that far only if nothing nearer is stated: with (x, grandfather, y) in train, x's
- * great_grandfather is two steps away, not three. Therefore the world consists of villages that do not
- * marry into each other, and each records, besides what takes one step, only what takes 2, only what
- * takes 3 or only what takes 4 steps, but that completely: the union of the splits has every true answer
- * of whatever query a split asks. (Great-great-grandparents are recorded where they are founders of the
- * village, which in a world of five generations they all are. Recorded throughout, a child's
- * great-great-grandmother would be a person's own one's daughter: three steps instead of four.)
+ * These numbers hold only without shortcuts: with (x, grandfather, y) in the training split, x's
+ * great_grandfather is two steps away, not three. Therefore the data set consists of villages without
+ * marriages between them. Besides the one-step relations, each village contains only relations of 2,
+ * only of 3 or only of 4 steps, but these completely: the union of the splits contains every true answer
+ * of every query. (Great-great-grandparents are included where they are founders of the village, which
+ * is always the case with five generations. Otherwise a child's great-great-grandmother would be the
+ * daughter of a parent's great-great-grandmother: three steps instead of four.)
  *
- * Within a village, all that is concluded over the same couple of ancestors (or of parents-in-law) is
- * held out together or not at all: a brother's cousin would lead to one's own in three steps. A couple's
- * conclusions are held out only if the distance of every two people they relate, in hops over all
- * training triples whichever way they point, is just the number of steps. What is held out later removes
- * triples and no recorded births or marriages, so these distances are final. */
+ * Within a village, all derived triples over the same couple of ancestors (or parents-in-law) are held
+ * out together or not at all, as a brother's cousin would lead to one's own in three steps. They are
+ * held out only if the distance between the two people of each triple, in undirected hops over all
+ * training triples, equals its number of steps. Holding out more couples later removes triples but no
+ * births or marriages, so these distances are final. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@
 #include "data/family.h"
 #include "data/output.h"
 
-/* Where the name depends on whose it is, the man's comes first and the woman's behind it. */
+/* Gendered relations: the male form, followed by the female one. */
 enum relation {
     FATHER,
     MOTHER,
@@ -83,7 +83,7 @@ enum relation {
 
 static const struct {
     const char *name;
-    int steps; /* to conclude it; 0: never held out */
+    int steps; /* number of inference steps; 0: never held out */
 } relations[RELATIONS] = {
     [FATHER] = {"father", 0},
     [MOTHER] = {"mother", 0},
@@ -124,11 +124,11 @@ enum { LONGEST = 4 };
 typedef struct world {
     const vlp_family_options *options;
     vlp_people people;
-    /* What takes two steps and more, couple by couple. Facts come in twos, one the other backwards. */
+    /* Derived triples of two steps and more, grouped by couple, in pairs of a triple and its inverse. */
     vlp_triple_list facts;
-    int64_t *first_fact; /* (couples + 1) a couple's: first_fact[c] .. first_fact[c + 1] - 1 */
-    uint8_t *split;      /* (couples) where a couple's facts go */
-    uint8_t *step_split; /* (couples + 2 * persons) where what takes one step goes; see step_fact */
+    int64_t *first_fact; /* (couples + 1) facts of a couple: first_fact[c] .. first_fact[c + 1] - 1 */
+    uint8_t *split;      /* (couples) the split of a couple's facts */
+    uint8_t *step_split; /* (couples + 2 * persons) the split of one-step facts; see step_fact */
     vlp_triple_list splits[VLP_SPLITS];
 } world;
 
@@ -148,9 +148,9 @@ static vlp_status append(vlp_triple_list *list, vlp_triple triple) {
     return VLP_OK;
 }
 
-/* ---- Conclusions of two steps and more ----------------------------------------------------------- */
+/* ---- Derived triples of two steps and more ------------------------------------------------------- */
 
-/* "x's `kind` is y", with the woman's form where y is one. */
+/* (x, kind, y), in the female form if y is female. */
 static vlp_triple state(const world *w, int32_t x, enum relation kind, int32_t y) {
     bool is_neutral = kind == COUSIN || kind == CHILD;
     int32_t relation = (int32_t)kind + (!is_neutral && w->people.persons[y].is_female);
@@ -162,7 +162,7 @@ static vlp_status relate(world *w, int32_t x, enum relation kind, int32_t y, enu
     return append(&w->facts, state(w, y, backwards, x));
 }
 
-/* A person's children as a range; empty for the unmarried. */
+/* The children of a person as a range; empty for unmarried people. */
 static int32_t children_of(const world *w, int32_t person, int32_t *end) {
     int32_t marriage = w->people.persons[person].marriage;
     if (marriage < 0) return *end = 0;
@@ -171,14 +171,14 @@ static int32_t children_of(const world *w, int32_t person, int32_t *end) {
     return couple->first_child;
 }
 
-/* Newcomers marry people who were born here, so only founders have no parents on either side. */
+/* Newcomers marry people born in the village, so only in founding couples neither has known parents. */
 static bool are_founders(const world *w, const vlp_couple *couple) {
     return w->people.persons[couple->members[0]].birth < 0 &&
            w->people.persons[couple->members[1]].birth < 0;
 }
 
-/* `ancestors` and those of their descendants who are `steps` generations below. `couple` is at `depth`
- * generations below. */
+/* Relates `ancestors` to their descendants `steps` generations below. `couple` is `depth` generations
+ * below. */
 static vlp_status relate_descendants(world *w, const vlp_couple *ancestors, const vlp_couple *couple,
                                      int depth) {
     static const enum relation up[] = {[2] = GRANDFATHER, GREAT_GRANDFATHER, GREAT_GREAT_GRANDFATHER};
@@ -198,7 +198,7 @@ static vlp_status relate_descendants(world *w, const vlp_couple *ancestors, cons
     return VLP_OK;
 }
 
-/* A couple and those who married their children. */
+/* A couple and the spouses of their children. */
 static vlp_status relate_parents_in_law(world *w, const vlp_couple *parents) {
     for (int32_t i = 0; i < parents->child_count; i++) {
         int32_t spouse = vlp_people_spouse(&w->people, parents->first_child + i);
@@ -208,7 +208,8 @@ static vlp_status relate_parents_in_law(world *w, const vlp_couple *parents) {
     return VLP_OK;
 }
 
-/* Two siblings, their spouses and children, by what the village records. Both orders are asked for. */
+/* Two siblings, their spouses and children, as far as the village includes the relation. Called for
+ * both orders. */
 static vlp_status relate_siblings(world *w, int32_t one, int32_t other, int32_t steps) {
     int32_t end, other_end;
     if (steps == 2 && one < other) VLP_TRY(relate(w, one, BROTHER, other, BROTHER));
@@ -246,17 +247,16 @@ static vlp_status conclude(world *w) {
     return VLP_OK;
 }
 
-/* ---- Distances over what remains in train --------------------------------------------------------- */
+/* ---- Distances over the training split ----------------------------------------------------------- */
 
-/* Who is related to whom by facts, and the ball around one person. Births and marriages are read from
- * the people themselves. */
+/* Neighbours by facts, and the ball around one person. Births and marriages are read from the people. */
 typedef struct surroundings {
     int64_t *first;     /* (persons + 1) into other and couple */
     int32_t *other;     /* (facts) */
-    int32_t *couple;    /* (facts) whose fact it is */
-    int32_t *neighbors; /* room for those of any one person */
-    int32_t *ball;      /* (persons) who is in it, nearest first */
-    int32_t *mark;      /* (persons) the number of the last ball somebody was in */
+    int32_t *couple;    /* (facts) the couple of the fact */
+    int32_t *neighbors; /* a buffer for the neighbours of one person */
+    int32_t *ball;      /* (persons) the ball, nearest first */
+    int32_t *mark;      /* (persons) the number of the last ball that contained the person */
     int32_t balls;
 } surroundings;
 
@@ -270,7 +270,7 @@ static void surroundings_free(surroundings *s) {
 }
 
 static vlp_status surroundings_make(surroundings *s, const world *w) {
-    enum { BY_BIRTH_AND_MARRIAGE = 16 }; /* more than two parents, a spouse and four children */
+    enum { BY_BIRTH_AND_MARRIAGE = 16 }; /* at least two parents, a spouse and four children */
     size_t persons = (size_t)w->people.person_count, facts = (size_t)w->facts.count;
     s->first = vlp_alloc_zero(persons + 2, sizeof *s->first);
     s->other = vlp_alloc(facts, sizeof *s->other);
@@ -280,24 +280,24 @@ static vlp_status surroundings_make(surroundings *s, const world *w) {
     if (!s->first || !s->other || !s->couple || !s->ball || !s->mark)
         return vlp_fail_memory("the distances of the family world");
     for (size_t i = 0; i < facts; i++) s->first[w->facts.items[i].head + 2]++;
-    int64_t most = 0;
+    int64_t longest = 0;
     for (size_t p = 0; p < persons; p++) {
-        if (s->first[p + 2] > most) most = s->first[p + 2];
+        if (s->first[p + 2] > longest) longest = s->first[p + 2];
         s->first[p + 2] += s->first[p + 1];
     }
-    /* first[p + 1] serves as the place where p's next fact goes, and ends up as where they end. */
+    /* first[p + 1] is the index of the next fact of p, and finally their end. */
     for (int64_t c = 0; c < w->people.couple_count; c++)
         for (int64_t i = w->first_fact[c]; i < w->first_fact[c + 1]; i++) {
             int64_t place = s->first[w->facts.items[i].head + 1]++;
             s->other[place] = w->facts.items[i].tail;
             s->couple[place] = (int32_t)c;
         }
-    s->neighbors = vlp_alloc((size_t)most + BY_BIRTH_AND_MARRIAGE, sizeof *s->neighbors);
+    s->neighbors = vlp_alloc((size_t)longest + BY_BIRTH_AND_MARRIAGE, sizeof *s->neighbors);
     if (!s->neighbors) return vlp_fail_memory("the distances of the family world");
     return VLP_OK;
 }
 
-/* Everybody one training triple away from `person` when the facts of couple `without` are held out. */
+/* The people one training triple away from `person` if the facts of couple `without` are held out. */
 static int32_t find_neighbors(surroundings *s, const world *w, int32_t person, int32_t without) {
     int32_t count = 0, end;
     const vlp_person *p = &w->people.persons[person];
@@ -312,7 +312,7 @@ static int32_t find_neighbors(surroundings *s, const world *w, int32_t person, i
     return count;
 }
 
-/* Marks everybody within `radius` of `center`. */
+/* Marks the people within `radius` of `center`. */
 static void fill_ball(surroundings *s, const world *w, int32_t center, int radius, int32_t without) {
     s->balls++;
     s->ball[0] = center;
@@ -330,9 +330,9 @@ static void fill_ball(surroundings *s, const world *w, int32_t center, int radiu
         }
 }
 
-/* Whether all facts of a couple would need their full number of steps. A rule leads there in so many, so
- * the query is whether anything leads there in fewer: from the head all but two of the steps, and one
- * more from the tail. */
+/* Whether the distance of all facts of a couple equals their number of steps. The rule gives an upper
+ * bound, so it suffices that there is no shorter path: a ball of all but two steps around the head
+ * entity must not meet a ball of one step around the tail entity. */
 static bool has_no_shortcut(surroundings *s, const world *w, int32_t couple) {
     int steps = w->people.couples[couple].steps;
     int32_t center = -1;
@@ -349,8 +349,8 @@ static bool has_no_shortcut(surroundings *s, const world *w, int32_t couple) {
 
 /* ---- Holding out --------------------------------------------------------------------------------- */
 
-/* Takes couples in a random order, each to the split that has less, as long as that brings the split
- * nearer to its share. */
+/* Assigns couples in random order, each to the smaller split, as long as that brings the split closer
+ * to its share. */
 static void hold_out_couples(world *w, surroundings *s, int32_t steps, int32_t *order) {
     int64_t count = 0, facts = 0;
     for (int64_t c = 0; c < w->people.couple_count; c++) {
@@ -372,8 +372,8 @@ static void hold_out_couples(world *w, surroundings *s, int32_t steps, int32_t *
     }
 }
 
-/* What takes one step has numbers: a couple's is husband or wife by chance, so that the other remains,
- * and a person's two are child of father and of mother. */
+/* One-step facts are numbered: for a couple either husband or wife at random, so that the other
+ * remains; for a person child of the father and of the mother. */
 static int64_t step_fact(const world *w, int32_t person, int member) {
     return w->people.couple_count + 2 * (int64_t)person + member;
 }
@@ -449,7 +449,7 @@ static vlp_status record(world *w) {
 
 /* ---- Writing ------------------------------------------------------------------------------------- */
 
-/* Everybody occurs in train, so that people keep their numbers. */
+/* All people occur in the training split, so their numbers do not change. */
 static vlp_status name_people(vlp_dictionary *entities, char *labels, const char **label_of,
                               const vlp_people *people) {
     char name[VLP_PERSON_NAME_SIZE];
@@ -466,7 +466,7 @@ static vlp_status name_people(vlp_dictionary *entities, char *labels, const char
     return VLP_OK;
 }
 
-/* Relations get numbers only if they occur: a small world has no great-great-grandparents. */
+/* Only relations that occur get numbers: a small data set has no great-great-grandparents. */
 static vlp_status name_relations(vlp_dictionary *names, world *w, int32_t id_of[RELATIONS]) {
     bool occurs[RELATIONS] = {false};
     for (int split = 0; split < VLP_SPLITS; split++)
@@ -489,7 +489,7 @@ static vlp_status write_hops(vlp_staging *staging, const world *w, const vlp_dic
     return vlp_writer_commit(&writer);
 }
 
-/* From here on the splits speak of the relations that occur. */
+/* From here on the splits use the numbers of the relations that occur. */
 static void renumber(world *w, const int32_t id_of[RELATIONS]) {
     for (int split = 0; split < VLP_SPLITS; split++)
         for (int64_t i = 0; i < w->splits[split].count; i++) {
@@ -524,14 +524,14 @@ out:
 
 static vlp_status check_options(const vlp_family_options *options) {
     if (options->families < 1 || options->families > 100000)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "families is %d; it has to be 1 to 100000",
+        return vlp_fail(VLP_ERROR_ARGUMENT, "families is %d; the range is 1 to 100000",
                         options->families);
     if (options->generations < 2 || options->generations > 12)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "generations is %d; it has to be 2 to 12",
+        return vlp_fail(VLP_ERROR_ARGUMENT, "generations is %d; the range is 2 to 12",
                         options->generations);
-    if (!(options->held_out >= 0 && options->held_out <= 0.4)) /* also refuses NaN */
+    if (!(options->held_out >= 0 && options->held_out <= 0.4)) /* refuses NaN as well */
         return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "held_out is %g; it has to be 0 to 0.4, since valid and test take it each",
+                        "held_out is %g; the range is 0 to 0.4, for each of valid and test",
                         options->held_out);
     return VLP_OK;
 }

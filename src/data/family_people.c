@@ -1,9 +1,8 @@
-/* Making the people of the family world, village by village and generation by generation.
+/* Generates the people of the family data set, by village and generation.
  *
- * A generation finds its couples among itself where it can, which links the families, and among
- * newcomers, whose parents nobody knows, where it cannot or does not want to. As many couples form as
- * there were founding ones, and one more, so that a village neither dies out nor explodes and even a
- * single family has cousins. */
+ * Couples form within a generation where possible, which links the families, otherwise with newcomers,
+ * whose parents are unknown. Each generation forms one couple more than there were founding couples,
+ * so that the size of a village stays stable and even a single family has cousins. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,11 +10,11 @@
 #include "data/family.h"
 
 enum {
-    LAST_BIRTHS = 1990, /* about when the youngest generation is born */
+    LAST_BIRTHS = 1990, /* approximate birth year of the youngest generation */
     GENERATION_YEARS = 27,
     LARGEST_AGE_GAP = 8, /* of a couple */
     NEWCOMERS_ONE_IN = 2,
-    MATCH_ATTEMPTS = 64, /* people somebody looks at before marrying a newcomer */
+    MATCH_ATTEMPTS = 64, /* candidates tried before marrying a newcomer */
 };
 
 static const char *const men[] = {"adam",   "albert", "anton",  "arthur", "boris", "bruno",  "daniel",
@@ -29,7 +28,7 @@ static const char *const women[] = {"ada",    "agnes",  "alice", "anna",   "bert
                                     "lena",   "lucy",   "maria", "martha", "nora",   "olga",     "paula",
                                     "rosa",   "sophia", "tessa", "vera"};
 enum { FIRST_NAMES = sizeof men / sizeof *men };
-_Static_assert(sizeof men == sizeof women, "one number stands for a name of either sex");
+_Static_assert(sizeof men == sizeof women, "one number selects a name of either sex");
 
 static const char *const surname_starts[] = {
     "ash",  "birch", "black", "brook", "clay", "cross", "east", "elm",   "fair", "fern", "grey",
@@ -47,8 +46,8 @@ enum {
 
 /* ---- Names --------------------------------------------------------------------------------------- */
 
-/* Neighbouring numbers differ in both parts, and SURNAMES numbers in a row give SURNAMES names: a start
- * comes again every 32 numbers, and 33 has no factor in common with 26. */
+/* Consecutive numbers differ in both parts, and SURNAMES consecutive numbers give SURNAMES different
+ * names: a start repeats every 32 numbers, and 33 and 26 are coprime. */
 static const char *surname_end(int32_t surname) {
     return surname_ends[(surname + surname / SURNAME_STARTS) % SURNAME_ENDS];
 }
@@ -70,7 +69,7 @@ void vlp_person_label(char *label, const vlp_person *person) {
              toupper(start[0]), start + 1, surname_end(person->surname), person->year);
 }
 
-/* ---- Chance -------------------------------------------------------------------------------------- */
+/* ---- Random decisions ---------------------------------------------------------------------------- */
 
 void vlp_family_shuffle(int32_t *items, int64_t count, uint64_t seed, enum vlp_family_purpose purpose,
                         uint32_t list) {
@@ -85,7 +84,7 @@ void vlp_family_shuffle(int32_t *items, int64_t count, uint64_t seed, enum vlp_f
 
 /* ---- Births and marriages ------------------------------------------------------------------------ */
 
-/* The largest world has some five million people: ids and twice as many are far from 2^31. */
+/* The largest data set has about five million people: twice their number is far below 2^31. */
 static vlp_status add_person(vlp_people *people, vlp_person person, int32_t *id) {
     VLP_TRY(vlp_grow(&people->persons, &people->person_capacity, people->person_count + 1,
                      sizeof *people->persons, "people"));
@@ -107,7 +106,7 @@ static vlp_status add_couple(vlp_people *people, int32_t one, int32_t other, int
     return VLP_OK;
 }
 
-/* Somebody whose parents are not known, of an age for a spouse born in `year`. */
+/* A newcomer, without known parents, of suitable age for a spouse born in `year`. */
 static vlp_status add_newcomer(vlp_people *people, uint64_t seed, bool is_female, int year,
                                int32_t *id) {
     uint64_t next = (uint64_t)people->person_count;
@@ -142,7 +141,7 @@ static vlp_status add_children(vlp_people *people, uint64_t seed, int32_t couple
             .marriage = -1,
             .surname = surname,
             .year = (int16_t)year,
-            /* 11 steps through 32 names: siblings have different ones. */
+            /* Steps of 11 through 32 names: siblings have different names. */
             .first_name = (uint8_t)((name + 11 * (uint32_t)i) % FIRST_NAMES),
             .is_female = vlp_family_roll(seed, VLP_FAMILY_SEX, next, 2),
         };
@@ -152,9 +151,9 @@ static vlp_status add_children(vlp_people *people, uint64_t seed, int32_t couple
     return VLP_OK;
 }
 
-/* ---- Who may marry whom -------------------------------------------------------------------------- */
+/* ---- Allowed marriages --------------------------------------------------------------------------- */
 
-/* The couples somebody descends from: parents, grandparents, great-grandparents; -1 where unknown. */
+/* The ancestor couples of a person: parents, grandparents, great-grandparents; -1 if unknown. */
 enum { ANCESTRY = 1 + 2 + 4 };
 static void find_ancestry(const vlp_people *people, int32_t person, int32_t ancestry[ANCESTRY]) {
     ancestry[0] = people->persons[person].birth;
@@ -176,8 +175,8 @@ static bool are_kin(const vlp_people *people, int32_t one, int32_t other) {
     return false;
 }
 
-/* Whether a brother or sister of the one is married to a brother or sister of the other. Their children
- * would be cousins twice. */
+/* Whether a sibling of one is married to a sibling of the other. Their children would be cousins in
+ * two ways. */
 static bool are_families_joined(const vlp_people *people, int32_t one, int32_t other) {
     const vlp_couple *parents = &people->couples[people->persons[one].birth];
     for (int32_t i = 0; i < parents->child_count; i++) {
@@ -197,8 +196,8 @@ static bool may_marry(const vlp_people *people, int32_t one, int32_t other) {
 
 /* ---- Villages ------------------------------------------------------------------------------------ */
 
-/* The village of a family, by the steps that what is recorded there takes. Four-step conclusions are
- * rarer, so some more families make up for it. */
+/* The village of a family, by the number of steps of its relations. Four-step relations are rarer, so
+ * more families get them. */
 static int32_t village_of(int32_t family) {
     static const int32_t steps[] = {2, 3, 4, 2, 3, 4, 4};
     return steps[(size_t)family % (sizeof steps / sizeof *steps)];
@@ -218,7 +217,7 @@ static vlp_status found_families(vlp_people *people, const vlp_family_options *o
     return VLP_OK;
 }
 
-/* Couples of the people in `singles`, up to `wanted`. */
+/* Forms at most `wanted` couples of the people in `singles`. */
 static vlp_status match(vlp_people *people, uint64_t seed, const int32_t *singles, int64_t count,
                         int64_t wanted, int32_t steps) {
     for (int64_t i = 0; i < count && wanted > 0; i++) {

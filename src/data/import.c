@@ -1,11 +1,11 @@
-/* Data sets from files of triples: read, drop repeated triples, divide, write. */
+/* Data sets from files of triples: read, remove repeated triples, split, write. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/options.h"
 #include "data/output.h"
 
-/* What has been read and is about to become a data set. */
+/* A data set under construction. */
 typedef struct pending {
     vlp_dictionary *entities, *relations;
     vlp_triple_list triples;
@@ -25,6 +25,13 @@ static void pending_free(pending *work) {
     vlp_triple_list_free(&work->triples);
     vlp_dictionary_free(work->entities);
     vlp_dictionary_free(work->relations);
+}
+
+static vlp_read_sink sink_of(pending *work) {
+    return (vlp_read_sink){.entities = work->entities,
+                           .relations = work->relations,
+                           .triples = &work->triples,
+                           .drops_repeated = true};
 }
 
 static vlp_status finish(vlp_import_report *report, pending *work, const char *source,
@@ -61,9 +68,10 @@ vlp_status vlp_split_file(vlp_import_report *out, const char *file, const char *
     vlp_status status = VLP_OK;
     VLP_CHECK(vlp_staging_check(folder));
     VLP_CHECK(pending_new(&work));
-    vlp_read_sink sink = {work.entities, work.relations, &work.triples, 0};
+    vlp_read_sink sink = sink_of(&work);
     VLP_CHECK(vlp_read_file(&sink, file, options.threads, options.observer));
     VLP_CHECK(finish(&report, &work, file, folder, &options));
+    report.duplicates += sink.repeated;
     if (out) *out = report;
 out:
     pending_free(&work);
@@ -77,11 +85,12 @@ static vlp_status check_table(const vlp_table_options *table) {
         for (int j = 0; j < i; j++)
             if (table->columns[i] == table->columns[j])
                 return vlp_fail(VLP_ERROR_ARGUMENT,
-                                "column %d stands for two of head, relation and tail",
+                                "column %d is given for two of head, relation and tail",
                                 table->columns[i]);
     }
     if (table->separator == '\n' || table->separator == '\r' || (table->separator & 0x80))
-        return vlp_fail(VLP_ERROR_ARGUMENT, "the separator must be one ASCII character of a line");
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "the separator must be one ASCII character other than a line end");
     return VLP_OK;
 }
 
@@ -102,7 +111,7 @@ vlp_status vlp_import_table(vlp_import_report *out, const char *file, const char
     VLP_CHECK(vlp_staging_check(folder));
     VLP_CHECK(pending_new(&work));
     VLP_CHECK(vlp_source_open(&source, file));
-    vlp_read_sink sink = {work.entities, work.relations, &work.triples, 0};
+    vlp_read_sink sink = sink_of(&work);
     vlp_read_options reading = {.parser = vlp_parse_table,
                                 .settings = &table,
                                 .skip_first_line = table.header,
@@ -110,6 +119,7 @@ vlp_status vlp_import_table(vlp_import_report *out, const char *file, const char
                                 .observer = options.observer};
     VLP_CHECK(vlp_read_lines(&sink, source, &reading));
     VLP_CHECK(finish(&report, &work, file, folder, &options));
+    report.duplicates += sink.repeated;
     if (out) *out = report;
 out:
     vlp_source_free(source);
@@ -128,7 +138,8 @@ static bool is_label_relation(const char *name) {
            strcmp(name, "http://www.w3.org/2004/02/skos/core#prefLabel") == 0;
 }
 
-/* How welcome a literal is as a label: 3 of the language asked for, 2 of none, 1 of another. */
+/* The preference of a literal as a label: 3 for the requested language, 2 without a language, 1 for
+ * another. */
 static int label_rank(const char *literal, const char *language) {
     const char *end = strrchr(literal, '"') + 1;
     if (*end != '@') return 2;
@@ -139,7 +150,7 @@ static int label_rank(const char *literal, const char *language) {
     return same ? 3 : 1;
 }
 
-/* The text of a literal, control characters as spaces; NULL when out of memory. */
+/* The text of a literal with control characters replaced by spaces; NULL when out of memory. */
 static char *label_text(const char *literal) {
     const char *from = literal + 1, *end = strrchr(literal, '"');
     char *text = vlp_alloc((size_t)(end - from) + 1, 1), *to = text;
@@ -148,7 +159,7 @@ static char *label_text(const char *literal) {
         char byte = *from;
         if (byte == '\\') {
             byte = *++from;
-            /* \u00XX is how control characters are written; nothing else is. */
+            /* only control characters are written as \u00XX */
             if (byte == 'u') from += 4;
             if (byte != '"' && byte != '\\') byte = ' ';
         }
@@ -158,7 +169,7 @@ static char *label_text(const char *literal) {
     return text;
 }
 
-/* Copies a triple's names into the data set to be. */
+/* Adds a triple and its names to the data set under construction. */
 static vlp_status keep_triple(pending *work, const pending *read, vlp_triple triple) {
     int32_t old[3] = {triple.head, triple.relation, triple.tail}, ids[3];
     for (int i = 0; i < 3; i++) {
@@ -173,7 +184,7 @@ static vlp_status keep_triple(pending *work, const pending *read, vlp_triple tri
     return VLP_OK;
 }
 
-/* The best label of every entity of `work`, by its literal's id in `read`. */
+/* Chooses the best label of every entity of `work` among the literals of `read`. */
 static vlp_status choose_labels(pending *work, const pending *read, const char *language) {
     int32_t entities = vlp_dictionary_size(work->entities);
     work->labels = vlp_alloc_zero((size_t)entities, sizeof *work->labels);
@@ -215,10 +226,13 @@ vlp_status vlp_import_ntriples(vlp_import_report *out, const char *file, const c
     VLP_CHECK(pending_new(&read));
     VLP_CHECK(pending_new(&work));
     VLP_CHECK(vlp_source_open(&source, file));
-    vlp_read_sink sink = {read.entities, read.relations, &read.triples, 0};
+    vlp_read_sink sink = sink_of(&read);
     vlp_read_options reading = {
         .parser = vlp_parse_ntriples, .threads = options.threads, .observer = options.observer};
     VLP_CHECK(vlp_read_lines(&sink, source, &reading));
+    int64_t repeated = 0;
+    VLP_CHECK(vlp_triple_list_unique(&read.triples, &repeated, vlp_dictionary_size(read.entities),
+                                     options.threads));
     for (int64_t i = 0; i < read.triples.count; i++) {
         vlp_triple triple = read.triples.items[i];
         if (is_literal(vlp_dictionary_name(read.entities, triple.tail))) {
@@ -232,6 +246,7 @@ vlp_status vlp_import_ntriples(vlp_import_report *out, const char *file, const c
     }
     VLP_CHECK(choose_labels(&work, &read, language));
     VLP_CHECK(finish(&report, &work, file, folder, &options));
+    report.duplicates += sink.repeated + repeated;
     if (out) *out = report;
 out:
     vlp_source_free(source);

@@ -5,9 +5,9 @@
 #include "base/random.h"
 #include "graph/dataset.h"
 
-/* ---- Dividing ------------------------------------------------------------------------------------ */
+/* ---- Splitting ----------------------------------------------------------------------------------- */
 
-/* A random order of 0 .. count - 1. */
+/* A random permutation of 0 .. count - 1. */
 static void shuffle(int32_t *order, int64_t count, uint64_t seed) {
     for (int64_t i = 0; i < count; i++) order[i] = (int32_t)i;
     for (int64_t i = count - 1; i > 0; i--) {
@@ -23,13 +23,13 @@ typedef struct division {
     const vlp_triple_list *all;
     bool keep_entities;
     uint8_t *split;    /* (triples) */
-    int64_t *entity;   /* (entities) ends in train */
-    int64_t *relation; /* (relations) triples in train */
-    int64_t *quota;    /* (relations) still to take for the split at hand, or one for all */
+    int64_t *entity;   /* (entities) occurrences in the training split */
+    int64_t *relation; /* (relations) triples in the training split */
+    int64_t *quota; /* (relations) triples still to take for the present split, or one quota for all */
     bool by_relation;
 } division;
 
-/* Whether train keeps both ends and the relation of a triple that leaves it. */
+/* Whether the training split keeps both entities and the relation of a triple that is taken out. */
 static bool may_leave(const division *work, vlp_triple triple) {
     if (!work->keep_entities) return true;
     int64_t ends = triple.head == triple.tail ? 2 : 1;
@@ -37,7 +37,8 @@ static bool may_leave(const division *work, vlp_triple triple) {
            work->relation[triple.relation] > 1;
 }
 
-/* Takes triples out of train, in the given order, until the quotas are met; returns how many. */
+/* Moves triples out of the training split, in the given order, until the quotas are met; returns how
+ * many. */
 static int64_t take(division *work, vlp_split split, const int32_t *order) {
     int64_t taken = 0;
     for (int64_t i = 0; i < work->all->count; i++) {
@@ -81,7 +82,7 @@ vlp_status vlp_divide(vlp_triple_list splits[VLP_SPLITS], const vlp_triple_list 
     if (!(options->valid >= 0) || !(options->test >= 0) || !(options->valid + options->test < 1))
         return vlp_fail(
             VLP_ERROR_ARGUMENT,
-            "shares of %g for valid and %g for test; they are 0 or more and leave some for train",
+            "shares of %g for valid and %g for test; both are at least 0 and their sum is below 1",
             options->valid, options->test);
     vlp_status status = VLP_OK;
     size_t count = (size_t)all->count;
@@ -109,8 +110,8 @@ vlp_status vlp_divide(vlp_triple_list splits[VLP_SPLITS], const vlp_triple_list 
         int64_t taken = take(&work, (vlp_split)split, order);
         if (taken < wanted)
             vlp_log(options->observer,
-                    "%s has %lld triples where %lld were asked for: the others hold an "
-                    "entity or relation that train would lose",
+                    "%s has %lld of %lld requested triples: each of the others contains an "
+                    "entity or relation that the training split would lose",
                     vlp_split_names[split], (long long)taken, (long long)wanted);
     }
     VLP_CHECK(collect(splits, &work));

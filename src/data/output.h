@@ -1,20 +1,20 @@
-/* Writing data sets: dividing triples into splits, and the files of a folder. */
+/* Writing data sets: splitting triples, and the files of a folder. */
 #ifndef VLP_DATA_OUTPUT_H
 #define VLP_DATA_OUTPUT_H
 
 #include "base/file.h"
 #include "graph/reader.h"
 
-/* Divides `all` (no repeated triples) into train, valid and test, each in the order of `all`. Lists
- * start empty; on failure they are the caller's to free all the same. */
+/* Splits `all` (without repeated triples) into train, valid and test, each in the order of `all`. The
+ * lists are empty at the start; the caller frees them, also on failure. */
 vlp_status vlp_divide(vlp_triple_list splits[VLP_SPLITS], const vlp_triple_list *all, int32_t entities,
                       int32_t relations, const vlp_split_options *options);
 
 typedef struct vlp_output {
     const vlp_dictionary *entities, *relations;
     const vlp_triple_list *splits; /* (VLP_SPLITS); an empty valid or test gets no file */
-    /* (entities) text behind the name in labels.tsv: "label" or "label<TAB>description"; members may be
-     * NULL, and so may the array. */
+    /* (entities) the text after the name in labels.tsv: "label" or "label<TAB>description". Items may
+     * be NULL, and so may the array. */
     const char *const *labels;
 } vlp_output;
 

@@ -1,10 +1,11 @@
 /* WordNet as a data set: synsets are entities, pointers between them (or between their words) triples.
  *
- * The database says most things twice, once from either end. Divided at random, one half would stand in
- * train and give the other half away in test, so unless inverses are asked for
- *   - hyponyms, holonyms and members of domains are turned round into the hypernyms, meronyms and
- * domains that they repeat, which also keeps a fact that only the inverse pointer states;
- *   - of a symmetric relation the direction that comes first is kept. */
+ * The database contains most relations in both directions. A random split would put one direction into
+ * the training split and the other into the test split, which is leakage. So, unless inverses are
+ * requested,
+ *   - hyponyms, holonyms and members of domains are converted to the hypernyms, meronyms and domains
+ *     that they repeat, which also keeps a fact that only the inverse pointer states;
+ *   - of a symmetric relation the first direction is kept. */
 #include <stdio.h>
 #include <string.h>
 
@@ -78,7 +79,7 @@ static vlp_status selection_prepare(triple_choice *selection, int64_t pointers) 
                     sizeof *selection->kept.items, "WordNet's triples");
 }
 
-/* Where the triple is, or where it would go. */
+/* The index of the triple in the table, or of the free place for it. */
 static int64_t *find_slot(const triple_choice *selection, vlp_triple triple) {
     uint64_t hash = ((uint64_t)(uint32_t)triple.head << 32 | (uint32_t)triple.tail) +
                     (uint64_t)(uint32_t)triple.relation * UINT64_C(0x9e3779b97f4a7c15);
@@ -98,7 +99,7 @@ static void keep(triple_choice *selection, int64_t *slot, vlp_triple triple, boo
     selection->stated[*slot] = stated;
 }
 
-/* A pointer whose relation is to be kept as it is. */
+/* A pointer of a relation that is kept. */
 static void add_stated(triple_choice *selection, vlp_triple triple) {
     int64_t *slot = find_slot(selection, triple);
     if (*slot < 0) {
@@ -106,13 +107,13 @@ static void add_stated(triple_choice *selection, vlp_triple triple) {
     } else if (selection->stated[*slot]) {
         selection->duplicates++;
     } else {
-        /* What stood in for it was its inverse, which now turns out to be redundant. */
+        /* It was added by its inverse pointer, which is now redundant. */
         selection->stated[*slot] = true;
         selection->skipped++;
     }
 }
 
-/* A pointer that says `triple` from the other end. */
+/* A pointer of the inverse relation of `triple`. */
 static void add_turned(triple_choice *selection, vlp_triple triple) {
     int64_t *slot = find_slot(selection, triple);
     if (*slot < 0)
@@ -164,8 +165,8 @@ static void naming_free(name_table *naming) {
     vlp_free(naming->label_text);
 }
 
-/* lemma.type.NN, as in NLTK. No two synsets have the same name: the reader has seen to it that a word
- * has one line in its index, and a synset its own place on that line. */
+/* lemma.type.NN, as in NLTK. Names are unique: the reader has checked that a word has one line in its
+ * index, and each synset its own position on that line. */
 static vlp_status name_synset(name_table *naming, const vlp_synset *synset, int32_t *entity) {
     const char *at = NULL, *word = NULL;
     int length = 0;
@@ -182,8 +183,8 @@ static vlp_status name_synset(name_table *naming, const vlp_synset *synset, int3
     return VLP_OK;
 }
 
-/* Numbers the synsets that have triples, in the order of the files, and the relations that do. The
- * triples come to speak of these numbers. */
+/* Numbers the synsets and relations that have triples, in the order of the files, and rewrites the
+ * triples to these numbers. */
 static vlp_status name_all(name_table *naming, vlp_triple_list *triples, const vlp_wordnet *wordnet) {
     VLP_TRY(vlp_dictionary_new(&naming->entities));
     VLP_TRY(vlp_dictionary_new(&naming->relations));
@@ -237,7 +238,7 @@ static char *write_label(char *to, const vlp_synset *synset) {
 
 static vlp_status label_all(name_table *naming, const vlp_wordnet *wordnet) {
     int32_t entities = vlp_dictionary_size(naming->entities);
-    /* A word's ", " needs no more room than the lex_id that follows it in the file. */
+    /* The ", " after a word is not longer than the lex_id that follows it in the file. */
     size_t size = 0;
     for (int32_t i = 0; i < entities; i++) {
         const vlp_synset *synset = &wordnet->synsets[naming->synset_of[i]];
@@ -254,7 +255,7 @@ static vlp_status label_all(name_table *naming, const vlp_wordnet *wordnet) {
     return VLP_OK;
 }
 
-/* ---- All of it ----------------------------------------------------------------------------------- */
+/* ---- The import ---------------------------------------------------------------------------------- */
 
 static void report_progress(const vlp_observer *observer, const vlp_wordnet *wordnet,
                             const triple_choice *selection, const name_table *naming) {

@@ -1,6 +1,6 @@
-/* The WordNet database as its files describe it (wndb(5WN)): synsets, their words and glosses, and the
- * pointers between them. Reading works on memory, so that mapped files, tests and fuzzers come the same
- * way; nothing is assumed of the texts, not even a terminating zero. */
+/* The WordNet database (wndb(5WN)): synsets, their words and glosses, and the pointers between them.
+ * The parser reads from memory, so that mapped files, tests and fuzzers use the same code. The texts
+ * are untrusted and need no terminating zero. */
 #ifndef VLP_DATA_WORDNET_H
 #define VLP_DATA_WORDNET_H
 
@@ -30,7 +30,7 @@ typedef struct vlp_synset {
     const char *gloss; /* (gloss_size) trimmed, within the text */
     int32_t words_size, gloss_size;
     int32_t word_count;
-    int32_t offset; /* what pointers call it by, within its part of speech */
+    int32_t offset; /* identifies the synset within its part of speech */
     int32_t sense;  /* counted from 1, of the first word among all senses of that word */
     char type;      /* n v a s r */
     int64_t line;   /* counted from 1, in its data file */
@@ -51,7 +51,7 @@ typedef struct vlp_wordnet {
     int64_t pointer_count, pointer_capacity;
 } vlp_wordnet;
 
-/* The texts have to live as long as what is read from them. */
+/* The texts must outlive the result. */
 vlp_status vlp_wordnet_read(vlp_wordnet **out, const vlp_wordnet_file files[VLP_WORDNET_FILES]);
 void vlp_wordnet_free(vlp_wordnet *wordnet);
 
@@ -59,12 +59,12 @@ void vlp_wordnet_free(vlp_wordnet *wordnet);
  * after the last word. Not terminated. */
 bool vlp_wordnet_next_word(const vlp_synset *synset, const char **at, const char **word, int *length);
 
-/* The relations that pointers stand for. */
+/* The relations of pointers. */
 typedef struct vlp_wordnet_relation {
     const char *symbol; /* in the files */
     const char *name;
-    /* The symbol that says the same from the other end: the relation's own when it is symmetric, that of
-     * its inverse when the inverse is the one to keep, NULL when this is the one to keep. */
+    /* The symbol of the inverse relation: its own if the relation is symmetric, that of the inverse if
+     * the inverse is kept instead, NULL if this one is kept. */
     const char *mirror;
 } vlp_wordnet_relation;
 

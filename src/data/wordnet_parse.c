@@ -1,15 +1,16 @@
-/* Reading the text of WordNet's database files.
+/* Parses the text of WordNet's database files.
  *
- * A data file has a line for each synset:
- *   offset lex_file type word_count (word lex_id)... pointer_count (symbol offset part words)...
- * [frames] | gloss and an index file a line for each word, with the offsets of its synsets in the order
- * of its senses: word part synset_count pointer_count symbol... sense_count tagged_count offset... Lines
- * of both that start with two spaces are the licence. Offsets are the positions of the lines in the
- * original file; here they are identifiers only, so that a file with other line ends still reads, but
- * they have to ascend as positions do: that makes them unique and searchable.
+ * A data file has one line per synset:
+ *   offset lex_file type word_count (word lex_id)... pointer_count
+ *   (symbol offset part words)... [frames] | gloss
+ * An index file has one line per word, with the offsets of its synsets in the order of its senses:
+ *   word part synset_count pointer_count symbol... sense_count tagged_count offset...
+ * Lines that start with two spaces are the licence. Offsets are positions of lines in the original
+ * file; here they are only identifiers, so that files with other line ends can be read. They have to
+ * ascend, which makes them unique and allows a binary search.
  *
- * The files come from outside: whatever a line says is checked before it is used, and a line that is
- * wrong ends the reading with "FILE:LINE: cause". */
+ * The files are untrusted: every line is checked before it is used, and an error ends the parsing with
+ * "FILE:LINE: cause". */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,13 +21,13 @@ const char *const vlp_wordnet_file_names[VLP_WORDNET_FILES] = {"data.noun", "dat
                                                                "data.adv",  "index.noun", "index.verb",
                                                                "index.adj", "index.adv"};
 
-/* A line beyond this is no line of WordNet; the longest one has 15,000 bytes. Sizes fit an int. */
+/* The maximum length of a line; the longest one of WordNet has 15,000 bytes. Sizes fit an int. */
 enum { LINE_LIMIT = 1 << 20 };
 
-/* ss_type of a part of speech's synsets. Satellites ("s") live among the adjectives. */
+/* ss_type of the synsets of a part of speech. Satellites ("s") are adjectives. */
 static const char *const part_types[VLP_WORDNET_PARTS] = {"n", "v", "as", "r"};
 
-/* Names as users of WN18RR and NLTK know them. (x, hypernym, y) reads "x's hypernym is y". */
+/* Names as in WN18RR and NLTK. (x, hypernym, y) means "x's hypernym is y". */
 const vlp_wordnet_relation vlp_wordnet_relations[VLP_WORDNET_RELATIONS] = {
     {"@", "hypernym", NULL},
     {"@i", "instance_hypernym", NULL},
@@ -68,17 +69,17 @@ int32_t vlp_wordnet_find_relation(const char *symbol, size_t length) {
 
 typedef struct field {
     const char *text;
-    int length; /* 0 when the line had no further field */
+    int length; /* 0 if the line has no further field */
 } field;
 
-/* A position in a file: the line it is on and what remains of that line. */
+/* A position in a file: the current line and the rest of it. */
 typedef struct scanner {
     const vlp_wordnet_file *file;
     int part;
     size_t next;  /* where the next line starts */
     int64_t line; /* counted from 1 */
     const char *at, *end;
-    field lemma; /* of the index line before */
+    field lemma; /* of the previous index line */
 } scanner;
 
 static vlp_status fail_at(const vlp_wordnet_file *file, int64_t line, const char *cause) {
@@ -94,7 +95,7 @@ static vlp_status VLP_PRINTF(2, 3) fail_line(const scanner *s, const char *forma
     return fail_at(s->file, s->line, cause);
 }
 
-/* As much of a field as a message should quote, for "%.*s". */
+/* The length of a field to quote in a message, for "%.*s". */
 static int quoted(int length) {
     return length < 60 ? length : 60;
 }
@@ -105,7 +106,7 @@ static vlp_status check_encoding(const vlp_wordnet_file *file) {
     return fail_at(file, vlp_count_newlines(file->text, valid) + 1, "invalid UTF-8");
 }
 
-/* Moves to the next line that is not of the licence; *more is false at the end of the file. */
+/* Advances to the next line that is not part of the licence; *more is false at the end of the file. */
 static vlp_status next_line(scanner *s, bool *more) {
     const char *text = s->file->text;
     size_t size = s->file->size;
@@ -157,8 +158,8 @@ static vlp_status take_number(scanner *s, int32_t *out, int base, int width, con
     if (!good) {
         char form[32] = "";
         if (width > 0) snprintf(form, sizeof form, " of %d digits", width);
-        return fail_line(s, "the %s is '%.*s', which is no %s number%s", what, quoted(f.length), f.text,
-                         base == 16 ? "hexadecimal" : "decimal", form);
+        return fail_line(s, "the %s is '%.*s', which is not a %s number%s", what, quoted(f.length),
+                         f.text, base == 16 ? "hexadecimal" : "decimal", form);
     }
     *out = value;
     return VLP_OK;
@@ -166,7 +167,7 @@ static vlp_status take_number(scanner *s, int32_t *out, int base, int width, con
 
 /* ---- Words --------------------------------------------------------------------------------------- */
 
-/* The length of a word without the marker that says where an adjective may stand. */
+/* The length of a word without the syntactic marker of an adjective. */
 static int unmarked_length(char type, const char *word, int length) {
     static const char *const markers[] = {"(a)", "(p)", "(ip)"};
     if (type != 'a' && type != 's') return length;
@@ -232,7 +233,7 @@ static vlp_status read_words(scanner *s, vlp_synset *synset) {
     return VLP_OK;
 }
 
-/* "symbol offset part words": where it leads is looked up once all files are read. */
+/* "symbol offset part words": the target is resolved after all files are read. */
 static vlp_status read_pointer(vlp_wordnet *wordnet, scanner *s, const vlp_synset *synset) {
     vlp_pointer pointer = {.head = (int32_t)wordnet->synset_count, .tail = -1};
     field symbol = take_field(s);
@@ -246,7 +247,7 @@ static vlp_status read_pointer(vlp_wordnet *wordnet, scanner *s, const vlp_synse
     while (part < VLP_WORDNET_PARTS && (type.length != 1 || !strchr(part_types[part], type.text[0])))
         part++;
     if (part == VLP_WORDNET_PARTS)
-        return fail_line(s, "a pointer leads to part of speech '%.*s', which is none of n v a s r",
+        return fail_line(s, "a pointer leads to part of speech '%.*s', which is not one of n v a s r",
                          quoted(type.length), type.text);
     int32_t words;
     VLP_TRY(take_number(s, &words, 16, 4, "source/target of a pointer"));
@@ -260,8 +261,8 @@ static vlp_status read_pointer(vlp_wordnet *wordnet, scanner *s, const vlp_synse
     return VLP_OK;
 }
 
-/* "frame_count + frame word + frame word ...", of verbs only, and of no use here; `bar` comes back with
- * what follows. */
+/* "frame_count + frame word + frame word ...", of verbs only, and skipped; `bar` is set to the next
+ * field. */
 static vlp_status skip_frames(scanner *s, field *bar) {
     const char *start = s->at;
     *bar = take_field(s);
@@ -300,11 +301,11 @@ static vlp_status read_synset(vlp_wordnet *wordnet, scanner *s) {
     VLP_TRY(take_number(s, &synset.offset, 10, 8, "synset offset"));
     bool is_first = wordnet->synset_count == wordnet->first[s->part];
     if (!is_first && wordnet->synsets[wordnet->synset_count - 1].offset >= synset.offset)
-        return fail_line(s, "synset offset %08d is not above the one before it", synset.offset);
+        return fail_line(s, "synset offset %08d is not above the previous one", synset.offset);
     VLP_TRY(take_number(s, &number, 10, 2, "lexicographer file"));
     field type = take_field(s);
     if (type.length != 1 || !strchr(part_types[s->part], type.text[0]))
-        return fail_line(s, "the synset's type is '%.*s', which does not belong into %s",
+        return fail_line(s, "the synset's type is '%.*s', which does not belong in %s",
                          quoted(type.length), type.text, vlp_wordnet_file_names[s->part]);
     synset.type = type.text[0];
     VLP_TRY(read_words(s, &synset));
@@ -326,7 +327,7 @@ static bool is_above(field lemma, field before) {
     return order != 0 ? order > 0 : lemma.length > before.length;
 }
 
-/* A word's line numbers the senses of those synsets that have it as their first word. */
+/* The line of a word numbers the senses of the synsets that have it as their first word. */
 static vlp_status read_index_line(vlp_wordnet *wordnet, scanner *s) {
     field lemma = take_field(s);
     field type = take_field(s);
@@ -334,7 +335,7 @@ static vlp_status read_index_line(vlp_wordnet *wordnet, scanner *s) {
         return fail_line(s, "the part of speech is '%.*s' instead of '%c'", quoted(type.length),
                          type.text, part_types[s->part][0]);
     if (!is_above(lemma, s->lemma))
-        return fail_line(s, "'%.*s' is not above the word before it", quoted(lemma.length), lemma.text);
+        return fail_line(s, "'%.*s' is not above the previous word", quoted(lemma.length), lemma.text);
     s->lemma = lemma;
     int32_t senses, number;
     VLP_TRY(take_number(s, &senses, 10, 0, "number of synsets"));
@@ -375,7 +376,7 @@ static vlp_status read_file(vlp_wordnet *wordnet, const vlp_wordnet_file *file, 
     }
 }
 
-/* ---- What one line cannot tell -------------------------------------------------------------------- */
+/* ---- Checks across lines ------------------------------------------------------------------------- */
 
 static const vlp_wordnet_file *file_of(const vlp_wordnet *wordnet, const vlp_wordnet_file *files,
                                        int64_t synset) {

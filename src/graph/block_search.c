@@ -1,6 +1,5 @@
-/* A step pulls: a row gathers the fresh bits of its neighbours. Every row is written once, in order, and
- * the neighbours lie near each other by the skeleton's numbering; there is no list of active rows to
- * keep. */
+/* A pull-based step: each row gathers the new bits of its neighbours. Every row is written once, in
+ * order; the skeleton's numbering keeps neighbours close in memory; no list of active rows is needed. */
 #include "graph/block_search.h"
 
 #include <string.h>
@@ -11,7 +10,7 @@ vlp_block_search *vlp_block_searches_new(const vlp_skeleton *skeleton, int count
     vlp_block_search *searches = vlp_alloc_zero((size_t)count + 1, sizeof *searches);
     if (!searches) return NULL;
     size_t nodes = (size_t)skeleton->nodes;
-    for (int i = 0; i < count; i++) { /* the entry past the last has no memory: it ends the list */
+    for (int i = 0; i < count; i++) { /* the entry after the last has NULL pointers and ends the list */
         char *memory = vlp_alloc((3 + (size_t)extra) * nodes + 1, sizeof(vlp_source_bits));
         if (!memory) {
             vlp_block_searches_free(searches);
@@ -40,10 +39,11 @@ void vlp_block_search_start(vlp_block_search *search, const vlp_skeleton *skelet
     memcpy(search->fresh, search->seen, bytes);
 }
 
-/* All lanes as one vector; the compiler cuts it to the width of the instruction set. */
+/* All lanes as one vector; the compiler splits it to the width of the instruction set. */
 typedef uint64_t lanes __attribute__((vector_size(8 * VLP_BLOCK_LANES), may_alias));
 
-/* next = what the neighbours bring that is new; seen takes it in. Returns whether anything was new. */
+/* next = the new bits of the neighbours, which are also added to seen. Returns whether there were any.
+ */
 VLP_CLONES static bool pull(vlp_source_bits *next, vlp_source_bits *seen, const vlp_source_bits *fresh,
                             const int64_t *offset, const int32_t *neighbor, int32_t nodes) {
     lanes *to = (lanes *)next, *known = (lanes *)seen;

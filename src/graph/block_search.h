@@ -1,4 +1,4 @@
-/* Breadth-first search from up to 512 sources at once, a bit a source. */
+/* Breadth-first search from up to 512 sources at once, one bit per source. */
 #ifndef VLP_GRAPH_BLOCK_SEARCH_H
 #define VLP_GRAPH_BLOCK_SEARCH_H
 
@@ -6,7 +6,7 @@
 
 enum { VLP_BLOCK_LANES = 8, VLP_BLOCK_SOURCES = 64 * VLP_BLOCK_LANES };
 
-/* A bit for each source of the block. */
+/* One bit per source of the block. */
 typedef struct vlp_source_bits {
     _Alignas(64) uint64_t lane[VLP_BLOCK_LANES];
 } vlp_source_bits;
@@ -14,9 +14,9 @@ typedef struct vlp_source_bits {
 /* The working memory of one search; a thread keeps one for all its blocks. */
 typedef struct vlp_block_search {
     vlp_source_bits *seen;  /* (nodes) sources that have reached the row */
-    vlp_source_bits *fresh; /* (nodes) of these, the ones that did so in the last step */
+    vlp_source_bits *fresh; /* (nodes) of these, the ones reached in the last step */
     vlp_source_bits *next;  /* (nodes) */
-    vlp_source_bits *extra; /* (extra, nodes) for the caller's use */
+    vlp_source_bits *extra; /* (extra, nodes) for the caller */
     void *memory;
 } vlp_block_search;
 

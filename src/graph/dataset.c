@@ -64,9 +64,13 @@ static vlp_status read_split(vlp_dataset *dataset, vlp_split split, const vlp_da
     vlp_status status = VLP_OK;
     vlp_triple_list *triples = &dataset->splits[split];
     if (path) {
-        vlp_read_sink sink = {dataset->entities, dataset->relations, triples, 0};
+        vlp_read_sink sink = {.entities = dataset->entities,
+                              .relations = dataset->relations,
+                              .triples = triples,
+                              .drops_repeated = true};
         VLP_CHECK(vlp_read_file(&sink, path, options->threads, options->observer));
         VLP_CHECK(vlp_dataset_end_split(dataset, split));
+        dataset->duplicates[split] += sink.repeated;
     }
     if (split == VLP_TRAIN && triples->count == 0) {
         status = path ? vlp_fail(VLP_ERROR_FORMAT, "%s has no triples", path)

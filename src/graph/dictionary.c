@@ -1,7 +1,7 @@
-/* Open addressing over 8-byte slots. A slot holds where its name lies and part of its hash; the name
- * lies behind a small head with its id and its whole hash. So a look-up in a large table misses the
- * cache twice, once for the slot and once for the name, and making the table larger reads the names in
- * their order. */
+/* A hash table with open addressing and 8-byte slots. A slot holds the offset of its name and part of
+ * its hash; a small header with the id and the full hash precedes each name. A look-up in a large
+ * table therefore has two cache misses, one for the slot and one for the name, and growing the table
+ * reads the names sequentially. */
 #include "graph/dictionary.h"
 
 #include <string.h>
@@ -9,15 +9,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Names lie one behind the other: a head, the bytes, a terminating zero, and up to the next multiple
- * of 4. */
-typedef struct name_head {
+/* Names are stored consecutively: a header, the bytes, a terminating zero, padding to a multiple of 4.
+ */
+typedef struct name_header {
     int32_t id;
     uint32_t hash;
-} name_head;
+} name_header;
 
-/* The low 40 bits: the offset of the name's head in `names` divided by 4, plus one (0: a free slot); the
- * high 24: the high bits of its hash. */
+/* The low 40 bits: the offset of the name's header in `names` divided by 4, plus one (0: a free slot).
+ * The high 24 bits: the high bits of its hash. */
 typedef uint64_t slot;
 enum { OFFSET_BITS = 40, NAME_PADDING = 8 };
 #define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
@@ -28,16 +28,16 @@ struct vlp_dictionary {
     int32_t size;
     char *names; /* (names_used), and NAME_PADDING zeros */
     int64_t names_used, names_capacity;
-    int64_t *starts; /* (size) of the names' bytes */
+    int64_t *starts; /* (size) offsets of the names' bytes */
     int64_t starts_capacity;
 };
 
-static slot make_slot(int64_t head, uint32_t hash) {
-    return ((uint64_t)head / 4 + 1) | (uint64_t)(hash >> 8) << OFFSET_BITS;
+static slot make_slot(int64_t header, uint32_t hash) {
+    return ((uint64_t)header / 4 + 1) | (uint64_t)(hash >> 8) << OFFSET_BITS;
 }
 
-/* The offset of a used slot's head. */
-static inline int64_t head_of(slot found) {
+/* The header offset of a used slot. */
+static inline int64_t header_of(slot found) {
     return (int64_t)(((found & OFFSET_MASK) - 1) * 4);
 }
 
@@ -49,18 +49,18 @@ vlp_span vlp_span_make(const char *text, size_t length) {
     return (vlp_span){text, (uint32_t)length, vlp_name_hash(text, length)};
 }
 
-/* At least every second slot is free: short probes. */
+/* The load factor is at most 1/2, which keeps probe sequences short. */
 static vlp_status make_slots(vlp_dictionary *dictionary, uint32_t count) {
     slot *slots = vlp_alloc_zero(count, sizeof *slots);
     if (!slots) return vlp_fail_memory("a dictionary");
     uint32_t mask = count - 1;
     for (int32_t id = 0; id < dictionary->size; id++) {
-        int64_t at = dictionary->starts[id] - (int64_t)sizeof(name_head);
-        name_head head;
-        memcpy(&head, dictionary->names + at, sizeof head);
-        uint32_t place = head.hash & mask;
+        int64_t at = dictionary->starts[id] - (int64_t)sizeof(name_header);
+        name_header header;
+        memcpy(&header, dictionary->names + at, sizeof header);
+        uint32_t place = header.hash & mask;
         while (slots[place]) place = (place + 1) & mask;
-        slots[place] = make_slot(at, head.hash);
+        slots[place] = make_slot(at, header.hash);
     }
     vlp_free(dictionary->slots);
     dictionary->slots = slots;
@@ -92,9 +92,9 @@ void vlp_dictionary_free(vlp_dictionary *dictionary) {
     vlp_free(dictionary);
 }
 
-/* memcmp for names, which are short: words that may overlap instead of a call. A stored name that is
- * shorter than `length` differs in the word with its terminator, of which up to 7 bytes lie behind the
- * name: NAME_PADDING. */
+/* memcmp for short names: compares words, which may overlap, without a call. A stored name shorter
+ * than `length` differs in the word that contains its terminator. That word may extend up to 7 bytes
+ * past the name, hence NAME_PADDING. */
 static inline bool same_bytes(const char *left, const char *right, size_t length) {
     if (length >= 8) {
         for (size_t i = 0;; i = i + 16 <= length ? i + 8 : length - 8) {
@@ -110,45 +110,45 @@ static inline bool same_bytes(const char *left, const char *right, size_t length
     return true;
 }
 
-/* Whether the name behind a head is this one; names hold no zero byte, so that the terminator tells the
- * length. */
-static inline bool same_name(const vlp_dictionary *dictionary, int64_t head, const char *text,
+/* Whether the name after a header equals `text`. Names contain no zero byte, so the terminator marks
+ * the length. */
+static inline bool same_name(const vlp_dictionary *dictionary, int64_t header, const char *text,
                              size_t length) {
-    const char *name = dictionary->names + head + sizeof(name_head);
+    const char *name = dictionary->names + header + sizeof(name_header);
     return same_bytes(name, text, length) && name[length] == '\0';
 }
 
-/* The place of a name: its slot, or the free one where it belongs. */
+/* The index of the slot of a name, or of the free slot where it belongs. */
 static inline uint32_t find_place(const vlp_dictionary *dictionary, const char *text, size_t length,
                                   uint32_t hash) {
     uint32_t place = hash & dictionary->mask;
     for (slot found; (found = dictionary->slots[place]); place = (place + 1) & dictionary->mask)
-        if (found >> OFFSET_BITS == hash >> 8 && same_name(dictionary, head_of(found), text, length))
+        if (found >> OFFSET_BITS == hash >> 8 && same_name(dictionary, header_of(found), text, length))
             break;
     return place;
 }
 
-/* The id of a slot, -1 of a free one. */
+/* The id of a slot; -1 for a free one. */
 static inline int32_t id_of(const vlp_dictionary *dictionary, slot found) {
     if (!found) return -1;
     int32_t id;
-    memcpy(&id, dictionary->names + head_of(found), sizeof id);
+    memcpy(&id, dictionary->names + header_of(found), sizeof id);
     return id;
 }
 
-/* Appends a name; *head is where its head lies. */
-static vlp_status append_name(vlp_dictionary *dictionary, int64_t *head, const vlp_span *span) {
+/* Appends a name; *header is the offset of its header. */
+static vlp_status append_name(vlp_dictionary *dictionary, int64_t *header, const vlp_span *span) {
     if (dictionary->size == INT32_MAX)
         return vlp_fail(VLP_ERROR_FORMAT, "more than %d distinct names", INT32_MAX);
-    *head = dictionary->names_used;
-    int64_t start = *head + (int64_t)sizeof(name_head);
+    *header = dictionary->names_used;
+    int64_t start = *header + (int64_t)sizeof(name_header);
     int64_t needed = (start + span->length + 1 + 3) & ~INT64_C(3);
     VLP_TRY(
         vlp_grow(&dictionary->names, &dictionary->names_capacity, needed + NAME_PADDING, 1, "names"));
     VLP_TRY(vlp_grow(&dictionary->starts, &dictionary->starts_capacity, (int64_t)dictionary->size + 1,
                      sizeof *dictionary->starts, "names"));
-    name_head first = {dictionary->size, span->hash};
-    memcpy(dictionary->names + *head, &first, sizeof first);
+    name_header first = {dictionary->size, span->hash};
+    memcpy(dictionary->names + *header, &first, sizeof first);
     memcpy(dictionary->names + start, span->text, span->length);
     memset(dictionary->names + start + span->length, 0,
            (size_t)(needed + NAME_PADDING - start - span->length));
@@ -161,10 +161,10 @@ vlp_status vlp_dictionary_intern(vlp_dictionary *dictionary, int32_t *id, const 
     uint32_t place = find_place(dictionary, span->text, span->length, span->hash);
     *id = id_of(dictionary, dictionary->slots[place]);
     if (*id >= 0) return VLP_OK;
-    int64_t head = 0;
-    VLP_TRY(append_name(dictionary, &head, span));
+    int64_t header = 0;
+    VLP_TRY(append_name(dictionary, &header, span));
     *id = dictionary->size - 1;
-    dictionary->slots[place] = make_slot(head, span->hash);
+    dictionary->slots[place] = make_slot(header, span->hash);
     if ((int64_t)dictionary->size * 2 > dictionary->mask) {
         if (dictionary->mask >= UINT32_MAX / 2) return vlp_fail(VLP_ERROR_FORMAT, "too many names");
         return make_slots(dictionary, (dictionary->mask + 1) * 2);
@@ -179,8 +179,8 @@ vlp_status vlp_dictionary_add(vlp_dictionary *dictionary, int32_t *id, const cha
 
 void vlp_dictionary_find_many(const vlp_dictionary *dictionary, int32_t *ids, int64_t id_stride,
                               const vlp_span *spans, int64_t span_stride, int64_t count) {
-    /* A large table misses the cache at every look-up: ask for the slot far ahead, and for the name when
-     * the slot should be there. */
+    /* Look-ups in a large table miss the cache: prefetch the slot well ahead, and the name once the
+     * slot should have arrived. */
     enum { FAR = 24, NEAR = 12 };
     for (int64_t i = 0; i < count; i++) {
         if (i + FAR < count)
@@ -188,7 +188,7 @@ void vlp_dictionary_find_many(const vlp_dictionary *dictionary, int32_t *ids, in
                 &dictionary->slots[spans[(i + FAR) * span_stride].hash & dictionary->mask]);
         if (i + NEAR < count) {
             slot ahead = dictionary->slots[spans[(i + NEAR) * span_stride].hash & dictionary->mask];
-            if (ahead) __builtin_prefetch(dictionary->names + head_of(ahead));
+            if (ahead) __builtin_prefetch(dictionary->names + header_of(ahead));
         }
         const vlp_span *span = &spans[i * span_stride];
         uint32_t place = find_place(dictionary, span->text, span->length, span->hash);
@@ -197,7 +197,7 @@ void vlp_dictionary_find_many(const vlp_dictionary *dictionary, int32_t *ids, in
 }
 
 int32_t vlp_dictionary_find(const vlp_dictionary *dictionary, const char *text, size_t length) {
-    if (memchr(text, '\0', length)) return -1; /* no name has one */
+    if (memchr(text, '\0', length)) return -1; /* no name contains one */
     uint32_t place = find_place(dictionary, text, length, vlp_name_hash(text, length));
     return id_of(dictionary, dictionary->slots[place]);
 }

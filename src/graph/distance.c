@@ -1,5 +1,5 @@
-/* Breadth-first search: one source with a queue, or 512 at once with a bit for each source (a row's
- * word says which of the sources have reached it). */
+/* Breadth-first search: from one source with a queue, or from 512 at once with one bit per source (the
+ * bits of a row mark the sources that have reached it). */
 #include "graph/distance.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@
 
 /* ---- The skeleton -------------------------------------------------------------------------------- */
 
-/* Numbers rows in the order of a breadth-first walk over all components, so that the neighbours of a
- * row lie near it and near each other. */
+/* Numbers rows in breadth-first order over all components, so that the neighbours of a row are close
+ * to it and to each other in memory. */
 static void order_rows(vlp_skeleton *skeleton, const vlp_graph *graph) {
     int32_t *queue = skeleton->entity, filled = 0;
     memset(skeleton->place, 0xff, (size_t)graph->entities * sizeof *skeleton->place);
@@ -132,7 +132,7 @@ void vlp_skeleton_search(const vlp_skeleton *skeleton, int32_t source, int32_t l
 
 /* ---- Distances of pairs -------------------------------------------------------------------------- */
 
-/* A pair as the search sees it: its source's row, its target's row, its place in the output. */
+/* A pair of rows, source and target, and its index in the output. */
 typedef struct wanted_pair {
     int32_t target;
     int32_t lane;
@@ -145,7 +145,8 @@ typedef struct pair_block {
     int64_t first, end; /* of the pairs sorted by source */
 } pair_block;
 
-/* Searches one block of sources; pairs that are found leave the list, so that it ends early. */
+/* Searches one block of sources. Pairs that are found are removed from the list; the search ends when
+ * it is empty. */
 static void search_pairs(int32_t *out, const vlp_skeleton *skeleton, const pair_block *block,
                          wanted_pair *pairs, vlp_block_search *search) {
     vlp_block_search_start(search, skeleton, block->sources, block->source_count);
@@ -166,7 +167,7 @@ static void search_pairs(int32_t *out, const vlp_skeleton *skeleton, const pair_
     for (int64_t i = 0; i < left; i++) out[mine[i].index] = -1;
 }
 
-/* Sorts the pairs by source and cuts them into blocks of at most VLP_BLOCK_SOURCES sources. */
+/* Sorts the pairs by source and divides them into blocks of at most VLP_BLOCK_SOURCES sources. */
 static int64_t make_blocks(pair_block *blocks, wanted_pair *wanted, const vlp_keyed *items,
                            int64_t count, const vlp_skeleton *skeleton, const vlp_triple *pairs) {
     int64_t used = 0;
@@ -195,8 +196,8 @@ vlp_status vlp_skeleton_pairs(int32_t *out, const vlp_skeleton *skeleton, const 
     vlp_keyed *items = vlp_alloc((size_t)count, sizeof *items);
     vlp_keyed *spare = vlp_alloc((size_t)count, sizeof *spare);
     wanted_pair *wanted = vlp_alloc((size_t)count, sizeof *wanted);
-    size_t most = (size_t)(count < skeleton->nodes ? count : skeleton->nodes) / VLP_BLOCK_SOURCES + 1;
-    pair_block *blocks = vlp_alloc(most, sizeof *blocks);
+    size_t maximum = (size_t)(count < skeleton->nodes ? count : skeleton->nodes) / VLP_BLOCK_SOURCES + 1;
+    pair_block *blocks = vlp_alloc(maximum, sizeof *blocks);
     if (!searches || !items || !spare || !wanted || !blocks) {
         status = vlp_fail_memory("distances");
         goto out;

@@ -1,11 +1,11 @@
-/* Undirected distances, all relations alike. */
+/* Undirected distances over all relations. */
 #ifndef VLP_GRAPH_DISTANCE_H
 #define VLP_GRAPH_DISTANCE_H
 
 #include "graph/graph.h"
 
-/* The graph without directions, relations, loops and parallel edges: all that distances see. Rows are
- * renumbered so that neighbours lie near each other in memory. */
+/* The graph without directions, relations, loops and parallel edges, for distances. Rows are
+ * renumbered so that neighbours are close in memory. */
 typedef struct vlp_skeleton {
     int32_t nodes;
     int64_t *offset;   /* (nodes + 1) */
@@ -17,11 +17,11 @@ typedef struct vlp_skeleton {
 vlp_status vlp_skeleton_new(vlp_skeleton **out, const vlp_graph *graph, int32_t threads);
 void vlp_skeleton_free(vlp_skeleton *skeleton);
 
-/* One source: distance[e] or -1, for every entity; limit 0 is none. `queue` holds (nodes) int32. */
+/* One source: distance[e] or -1, for every entity; limit 0: no limit. `queue` holds (nodes) int32. */
 void vlp_skeleton_search(const vlp_skeleton *skeleton, int32_t source, int32_t limit, int32_t *distance,
                          int32_t *queue);
 
-/* Distances of (head, tail) pairs, -1 without a path, many sources at once. */
+/* Distances of (head, tail) pairs, or -1 without a path. */
 vlp_status vlp_skeleton_pairs(int32_t *out, const vlp_skeleton *skeleton, const vlp_triple *pairs,
                               int64_t count, int32_t threads);
 
@@ -29,18 +29,18 @@ vlp_status vlp_skeleton_pairs(int32_t *out, const vlp_skeleton *skeleton, const 
 vlp_status vlp_skeleton_counts(int32_t *counts, const vlp_skeleton *skeleton, int32_t limit,
                                int32_t threads, const vlp_observer *observer);
 
-/* ---- Shells: who is how far from whom, for the sampler ----
- * Within the memory budget every distance up to `limit` is known (`exact`). Beyond it every entity has
- * its near shells, as many whole ones as its part of the budget holds (at least the first), and all
- * that is farther is one shell. */
+/* ---- Shells: distances of all pairs, for the sampler ---- Within the memory budget every distance up
+ * to `limit` is known (`exact`). Beyond it every entity has its near shells, as many complete ones as
+ * fit its part of the budget (at least the first), and all other entities form one shell. */
 typedef struct vlp_shells {
     int32_t nodes, limit;
     bool exact;
-    uint8_t *matrix; /* (nodes, vlp_shells_stride) when exact: a half-byte an entity, the even one low:
-                        its distance, or limit + 1 for farther and unreachable */
+    uint8_t *matrix; /* (nodes, vlp_shells_stride) when exact: one half-byte per entity, even ones in the
+                        low half: its distance, or limit + 1 if it is farther or unreachable */
     int32_t *counts; /* (nodes, limit + 1) members at each distance; exact: all, else the near ones */
-    /* Near shells, as lists: members of e at distances 1 .. near[e], nearest first, ascending ids within
-     * a distance. Kept in both modes: small shells are drawn from lists, large ones by rejection. */
+    /* Near shells, as lists: members of e at distances 1 .. near[e], nearest first, ascending ids
+     * within a distance. Kept in both modes: small shells are sampled from lists, large ones by
+     * rejection. */
     uint8_t *near;        /* (nodes) */
     int64_t *near_offset; /* (nodes + 1) */
     int32_t *near_member;
@@ -59,7 +59,7 @@ int64_t vlp_shells_bytes(const vlp_shells *shells);
 /* Members of `node` at `distance` (1 .. near[node]). */
 const int32_t *vlp_shells_members(const vlp_shells *shells, int32_t node, int32_t distance,
                                   int32_t *count);
-/* 0 .. limit, or limit + 1 for all that is farther, as far as the shells know. */
+/* 0 .. limit, or limit + 1 if it is farther or not known. */
 int32_t vlp_shells_distance(const vlp_shells *shells, int32_t from, int32_t to);
 
 #endif

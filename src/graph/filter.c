@@ -1,12 +1,10 @@
-/* Known answers, as rows of (relation, answer) in ascending order: an answer is found by bisection. Also
- * finds repeated triples, which is the same sorting without the second direction. */
+/* Known answers, as rows of (relation, answer) in ascending order: an answer is found by bisection. */
 #include "graph/graph.h"
 
 #include <string.h>
 
 #include <omp.h>
 
-#include "graph/reader.h"
 #include "graph/rows.h"
 
 struct vlp_filter {
@@ -15,15 +13,11 @@ struct vlp_filter {
     int32_t *relation, *answer;
 };
 
-static uint64_t pair_key(int32_t relation, int32_t answer) {
-    return (uint64_t)(uint32_t)relation << 32 | (uint32_t)answer;
-}
-
-/* Sorts a row and drops repeated pairs; returns how many stay. */
+/* Sorts a row and removes repeated pairs; returns how many remain. */
 static int64_t sort_row(vlp_filter *filter, int32_t node, vlp_keyed *items, vlp_keyed *spare) {
     int64_t start = filter->offset[node], count = filter->offset[node + 1] - start;
     for (int64_t i = 0; i < count; i++)
-        items[i] = (vlp_keyed){pair_key(filter->relation[start + i], filter->answer[start + i]), 0};
+        items[i] = (vlp_keyed){vlp_pair_key(filter->relation[start + i], filter->answer[start + i]), 0};
     vlp_keyed_sort(items, spare, count);
     int64_t kept = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -35,7 +29,7 @@ static int64_t sort_row(vlp_filter *filter, int32_t node, vlp_keyed *items, vlp_
     return kept;
 }
 
-/* Sorts all rows and closes the gaps that dropped pairs leave. */
+/* Sorts all rows and closes the gaps left by removed pairs. */
 static vlp_status sort_rows(vlp_filter *filter, int threads) {
     size_t longest = (size_t)vlp_rows_longest(filter->offset, filter->entities);
     vlp_keyed *buffer = vlp_alloc((size_t)threads * 2 * longest, sizeof *buffer);
@@ -122,7 +116,7 @@ void vlp_filter_free(vlp_filter *filter) {
     vlp_free(filter);
 }
 
-/* The first slot of the row that is not below (relation, answer). */
+/* The first slot of the row that is at least (relation, answer). */
 static int64_t lower_bound(const vlp_filter *filter, int32_t entity, int32_t relation, int32_t answer) {
     int64_t low = filter->offset[entity], high = filter->offset[entity + 1];
     while (low < high) {
@@ -160,68 +154,4 @@ bool vlp_filter_has(const vlp_filter *filter, int32_t entity, int32_t relation, 
     int64_t slot = lower_bound(filter, entity, relation, answer);
     return slot < filter->offset[entity + 1] && filter->relation[slot] == relation &&
            filter->answer[slot] == answer;
-}
-
-/* ---- Repeated triples ---------------------------------------------------------------------------- */
-
-/* Marks, in `repeated`, all triples of a head's row that an earlier one equals. */
-static int64_t mark_repeated(uint8_t *repeated, const vlp_triple *triples, const int32_t *row,
-                             int64_t count, vlp_keyed *items, vlp_keyed *spare) {
-    for (int64_t i = 0; i < count; i++)
-        items[i] = (vlp_keyed){pair_key(triples[row[i]].relation, triples[row[i]].tail), row[i]};
-    vlp_keyed_sort(items, spare, count);
-    int64_t found = 0;
-    for (int64_t i = 1; i < count; i++)
-        if (items[i].key == items[i - 1].key) {
-            repeated[items[i].value] = 1;
-            found++;
-        }
-    return found;
-}
-
-vlp_status vlp_triple_list_unique(vlp_triple_list *list, int64_t *dropped, int32_t entities,
-                                  int32_t requested) {
-    *dropped = 0;
-    int threads = vlp_thread_count(requested);
-    vlp_status status = VLP_OK;
-    vlp_keyed *buffer = NULL;
-    size_t count = (size_t)list->count;
-    int64_t *offset = vlp_alloc_zero((size_t)entities + 1, sizeof *offset);
-    int32_t *rows = vlp_alloc(count, sizeof *rows);
-    uint8_t *repeated = vlp_alloc_zero(count, 1);
-    if (!offset || !rows || !repeated) {
-        status = vlp_fail_memory("finding repeated triples");
-        goto out;
-    }
-    for (size_t i = 0; i < count; i++) offset[list->items[i].head + 1]++;
-    vlp_rows_accumulate(offset, entities);
-    for (size_t i = 0; i < count; i++) rows[offset[list->items[i].head]++] = (int32_t)i;
-    memmove(offset + 1, offset, (size_t)entities * sizeof *offset);
-    offset[0] = 0;
-    size_t longest = (size_t)vlp_rows_longest(offset, entities);
-    buffer = vlp_alloc((size_t)threads * 2 * longest, sizeof *buffer);
-    if (!buffer) {
-        status = vlp_fail_memory("finding repeated triples");
-        goto out;
-    }
-    int64_t found = 0;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1024) reduction(+ : found) if (count > 10000)
-    for (int32_t head = 0; head < entities; head++) {
-        vlp_keyed *items = buffer + (size_t)omp_get_thread_num() * 2 * longest;
-        found += mark_repeated(repeated, list->items, rows + offset[head],
-                               offset[head + 1] - offset[head], items, items + longest);
-    }
-    *dropped = found;
-    if (found > 0) {
-        int64_t kept = 0;
-        for (size_t i = 0; i < count; i++)
-            if (!repeated[i]) list->items[kept++] = list->items[i];
-        list->count = kept;
-    }
-out:
-    vlp_free(offset);
-    vlp_free(rows);
-    vlp_free(repeated);
-    vlp_free(buffer);
-    return status;
 }

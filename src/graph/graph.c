@@ -8,7 +8,8 @@
 
 #include "graph/rows.h"
 
-/* Scatters both slots of every triple; offset[v] moves to the end of row v, which the caller undoes. */
+/* Scatters both slots of every triple; offset[v] advances to the end of row v, which the caller
+ * reverts. */
 static void scatter(vlp_graph *graph) {
     for (int64_t i = 0; i < graph->edges; i++) {
         vlp_triple triple = graph->triples[i];

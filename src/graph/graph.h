@@ -1,5 +1,5 @@
-/* The training graph in compressed rows, both directions. A triple (h, r, t) is a slot (r, t) in h's row
- * and a slot (r + relations, h) in t's; a loop is two slots of one row. */
+/* The training graph as compressed sparse rows, in both directions. A triple (h, r, t) is a slot (r,
+ * t) in h's row and a slot (r + relations, h) in t's; a loop is two slots of one row. */
 #ifndef VLP_GRAPH_GRAPH_H
 #define VLP_GRAPH_GRAPH_H
 
@@ -17,7 +17,7 @@ typedef struct vlp_graph {
     int32_t *edge;
 } vlp_graph;
 
-/* `triples` has no repeated ones and outlives the graph. */
+/* `triples` contains no repeated triples and must outlive the graph. */
 vlp_status vlp_graph_new(vlp_graph **out, const vlp_triple *triples, int64_t count, int32_t entities,
                          int32_t relations, int32_t threads);
 void vlp_graph_free(vlp_graph *graph);
@@ -30,11 +30,11 @@ static inline int64_t vlp_graph_degree(const vlp_graph *graph, int32_t node) {
 /* The slots of `node` with `relation` (0 .. 2 * relations - 1): first, and how many. */
 int64_t vlp_graph_slots(const vlp_graph *graph, int32_t node, int32_t relation, int64_t *count);
 
-/* Answers of (entity, relation) over any triples, repeated ones allowed: see vlp_filter in vlp.h. */
+/* Answers of (entity, relation) in lists of triples, which may repeat: see vlp_filter in vlp.h. */
 vlp_status vlp_filter_build(vlp_filter **out, const vlp_triple *const *lists, const int64_t *counts,
                             int list_count, int32_t entities, int32_t relations, int32_t threads);
 
-/* The answers of all queries, one behind the other: what vlp_filter_answers points into. */
+/* The concatenated answers of all queries, into which vlp_filter_answers points. */
 const int32_t *vlp_filter_list(const vlp_filter *filter, int64_t *count);
 
 #endif

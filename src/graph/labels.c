@@ -7,15 +7,15 @@
 struct vlp_labels {
     char *text; /* the file, fields terminated in place */
     int64_t size, capacity;
-    int64_t *label, *description; /* (entities) offsets into text, -1: none */
-    uint8_t *met;                 /* (entities) a line had this name */
+    int64_t *label, *description; /* (entities) offsets into text, or -1 */
+    uint8_t *met;                 /* (entities) whether a line had this name */
     int32_t entities;
     int64_t count;
 };
 
 static vlp_status read_all(vlp_labels *labels, vlp_source *source) {
     for (;;) {
-        /* One byte more than asked for is kept for the last line's terminator. */
+        /* One spare byte for the terminator of the last line. */
         VLP_TRY(vlp_grow(&labels->text, &labels->capacity, labels->size + (1 << 16), 1, "labels"));
         size_t got, want = (size_t)(labels->capacity - labels->size - 1);
         VLP_TRY(vlp_source_read(source, labels->text + labels->size, want, &got));
@@ -30,7 +30,7 @@ static bool has_control(const char *text) {
     return false;
 }
 
-/* Takes one line, [line, stop), whose byte at `stop` may be overwritten. NULL, or what is wrong. */
+/* Parses one line, [line, stop); the byte at `stop` may be overwritten. Returns NULL or the error. */
 static const char *take_line(vlp_labels *labels, char *line, char *stop,
                              const vlp_dictionary *entities) {
     if (stop > line && stop[-1] == '\r') stop--;
@@ -44,7 +44,7 @@ static const char *take_line(vlp_labels *labels, char *line, char *stop,
     if (description) {
         *description++ = '\0';
         if (memchr(description, '\t', (size_t)(stop - description)))
-            return "more than 3 fields where name, label, description are known";
+            return "more than 3 fields; a line has a name, a label and at most a description";
     }
     if (name_length == 0) return "an empty name";
     if (has_control(label) || (description && has_control(description)))

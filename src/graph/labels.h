@@ -1,5 +1,5 @@
-/* What a person would rather read than a name: labels.tsv, a line "name<TAB>label[<TAB>description]".
- * Names that are not entities are passed over; of repeated ones the first counts. */
+/* Labels of entities: labels.tsv with lines "name<TAB>label[<TAB>description]". Names that are not
+ * entities are skipped; of repeated names the first is used. */
 #ifndef VLP_GRAPH_LABELS_H
 #define VLP_GRAPH_LABELS_H
 
@@ -15,7 +15,7 @@ vlp_status vlp_labels_new(vlp_labels **out, const char *const *labels, const cha
                           int32_t entities);
 void vlp_labels_free(vlp_labels *labels);
 
-/* NULL where there is none. */
+/* NULL if there is none. */
 const char *vlp_labels_label(const vlp_labels *labels, int32_t entity);
 const char *vlp_labels_description(const vlp_labels *labels, int32_t entity);
 int64_t vlp_labels_count(const vlp_labels *labels);

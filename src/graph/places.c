@@ -15,7 +15,7 @@ vlp_status vlp_places_new(vlp_places **out, const vlp_graph *graph) {
         vlp_places_free(places);
         return vlp_fail_memory("the places of relations");
     }
-    /* Once to count, once to fill; slots of a row are sorted by relation. */
+    /* Two passes, counting and filling; slots of a row are sorted by relation. */
     for (int pass = 0; pass < 2; pass++) {
         for (int32_t node = 0; node < graph->entities; node++)
             for (int64_t slot = graph->offset[node]; slot < graph->offset[node + 1]; slot++) {

@@ -1,5 +1,5 @@
-/* Which entities stand in a place of a relation: for (h, r, t) h is one of the entities of relation r,
- * and t one of relation r + relations, which is r read backwards. */
+/* The entities of a relation: for (h, r, t), h is an entity of relation r and t one of the inverse
+ * relation r + relations. */
 #ifndef VLP_GRAPH_PLACES_H
 #define VLP_GRAPH_PLACES_H
 

@@ -1,17 +1,17 @@
-/* N-Triples, the hard part of it through serd.
+/* N-Triples: the syntax of lines is checked here, terms with escapes are decoded by serd.
  *
- * serd reads N-Triples as a kind of Turtle: it lets a statement run over several lines, takes several in
- * one, and passes prefixed names, `a`, `;`, `[ ]`, `( )`, PREFIX and GRAPH, skips NUL bytes and takes
- * escapes that stand for no character. With pieces cut at line ends, what a file says would then depend
- * on the number of threads. So the work is shared: the shape of every line is checked here first, byte
- * by byte, and serd then reads only lines that are a whole statement each; which characters a label may
- * have beyond ASCII, and what a term says once its escapes are gone, is its part.
+ * serd parses N-Triples as a dialect of Turtle: it accepts statements over several lines, several
+ * statements per line, prefixed names, `a`, `;`, `[ ]`, `( )`, PREFIX and GRAPH, skips NUL bytes and
+ * accepts escapes for invalid code points. As pieces are divided at line ends, the result would depend
+ * on the number of threads. Therefore the syntax of every line is checked here first, byte by byte,
+ * and serd reads only lines that are one complete statement each. serd checks the non-ASCII characters
+ * of blank node labels and decodes escapes.
  *
- * A statement of three IRIs without escapes is then all said: its names stand in the text. Most files
- * have hardly any other, and serd is spared them.
+ * A statement of three IRIs without escapes needs no decoding: its names are spans of the text. Most
+ * statements are of this kind and bypass serd.
  *
- * What stays true: serd sees no line that is not `term term term .`, so that its k-th statement is the
- * k-th line that was left to it, and any complaint of its is about that line. */
+ * Invariant: serd reads only lines of the form `term term term .`, so its k-th statement is the k-th
+ * line passed to it, and an error refers to that line. */
 #include <serd/serd.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,9 +19,10 @@
 #include "base/text.h"
 #include "graph/reader.h"
 
-/* ---- The shape of lines -------------------------------------------------------------------------- */
+/* ---- The syntax of lines ------------------------------------------------------------------------- */
 
-/* Where a byte may stand as it is. Blank labels and text beyond ASCII are looked at by serd. */
+/* The contexts in which a byte is allowed unescaped. serd checks blank node labels and non-ASCII text.
+ */
 enum { IN_IRI = 1, IN_LITERAL = 2, IN_COMMENT = 4, IN_LABEL = 8 };
 enum {
     TEXT = IN_LITERAL | IN_COMMENT,
@@ -45,7 +46,7 @@ static const uint8_t places[256] = {
     [0x7f] = TEXT,          [0x80 ... 0xff] = LETTER,
 };
 
-/* The rest of a line that is being checked, without its line end. */
+/* The unchecked rest of a line, without its line end. */
 typedef struct scanner {
     const char *at, *end;
 } scanner;
@@ -80,7 +81,7 @@ static int hexadecimal(char byte) {
     return -1;
 }
 
-/* The functions below move over a part of a line and return what is wrong with it, or NULL. */
+/* The functions below advance over a part of a line and return an error, or NULL. */
 
 /* \uXXXX or \UXXXXXXXX, from the `u` on. */
 static const char *scan_code(scanner *line, uint32_t *code) {
@@ -92,19 +93,21 @@ static const char *scan_code(scanner *line, uint32_t *code) {
         *code = *code << 4 | (uint32_t)value;
     }
     if (*code > 0x10ffff || (*code >= 0xd800 && *code <= 0xdfff))
-        return "an escape \\u or \\U that stands for no character";
+        return "an escape \\u or \\U that is no code point";
     return NULL;
 }
 
 static const char *scan_iri_escape(scanner *line) {
     line->at++;
     if (!next_is(line, 'u') && !next_is(line, 'U'))
-        return "a backslash in an IRI that starts no \\u or \\U";
+        return "a backslash in an IRI that does not start \\u or \\U";
     uint32_t code;
     const char *fault = scan_code(line, &code);
     if (fault) return fault;
-    /* serd would take most of these; as the characters they stand for they may not be there either. */
-    if (code < 0x80 && !(places[code] & IN_IRI)) return "an escape for a character that no IRI may have";
+    /* serd accepts most of these. The characters themselves are not allowed in an IRI, and neither are
+     * their escapes. */
+    if (code < 0x80 && !(places[code] & IN_IRI))
+        return "an escape for a character that is not allowed in an IRI";
     return NULL;
 }
 
@@ -114,7 +117,8 @@ static const char *scan_scheme(scanner *line) {
                                     next_is(line, '-') || next_is(line, '.')))
         line->at++;
     bool absolute = line->at > start && is_letter(*start) && next_is(line, ':');
-    return absolute ? NULL : "an IRI without a scheme; N-Triples has absolute ones only, as http://...";
+    return absolute ? NULL
+                    : "an IRI without a scheme; N-Triples has absolute IRIs only, such as http://...";
 }
 
 static const char *scan_iri(scanner *line) {
@@ -124,13 +128,13 @@ static const char *scan_iri(scanner *line) {
     if (missing) return missing;
     for (;;) {
         skip_bytes(line, IN_IRI);
-        if (line->at == line->end) return "an IRI without its closing >";
+        if (line->at == line->end) return "an IRI without a closing >";
         if (*line->at != '\\') break;
         const char *fault = scan_iri_escape(line);
         if (fault) return fault;
     }
     if (*line->at == ' ') return "a space in an IRI, or no closing >";
-    if (*line->at != '>') return "a character that no IRI may have";
+    if (*line->at != '>') return "a character that is not allowed in an IRI";
     line->at++;
     return NULL;
 }
@@ -140,7 +144,7 @@ static const char *scan_blank_node(scanner *line) {
     if (!next_is(line, ':')) return "a blank node is written _:label";
     const char *start = ++line->at;
     skip_bytes(line, IN_LABEL);
-    /* A label has no full stop at its end: that one ends the statement. */
+    /* A label does not end with a full stop; that one ends the statement. */
     while (line->at > start && line->at[-1] == '.') line->at--;
     if (line->at == start || *start == '.' || *start == '-')
         return "the label of a blank node starts with a letter, a digit or _";
@@ -166,7 +170,7 @@ static const char *scan_literal_escape(scanner *line) {
         return scan_code(line, &code);
     }
     if (line->at == line->end || *line->at == '\0' || !strchr("tbnrf\"'\\", *line->at))
-        return "a backslash in a literal that starts no escape of N-Triples";
+        return "a backslash in a literal that does not start an escape";
     line->at++;
     return NULL;
 }
@@ -175,7 +179,7 @@ static const char *scan_literal(scanner *line) {
     line->at++;
     for (;;) {
         skip_bytes(line, IN_LITERAL);
-        if (line->at == line->end) return "a literal without its closing quote";
+        if (line->at == line->end) return "a literal without a closing quote";
         if (*line->at != '\\') break;
         const char *fault = scan_literal_escape(line);
         if (fault) return fault;
@@ -190,18 +194,18 @@ static const char *scan_literal(scanner *line) {
     return scan_iri(line);
 }
 
-/* What may come behind the three terms. */
+/* What may follow the three terms. */
 static const char *scan_end(scanner *line) {
     skip_blanks(line);
     if (!next_is(line, '.')) {
         if (next_is(line, '<') || next_is(line, '_') || next_is(line, '"'))
             return "a fourth term; a statement has three (N-Quads are not read)";
-        return "no full stop behind the object";
+        return "no full stop after the object";
     }
     line->at++;
     skip_blanks(line);
     if (line->at < line->end && *line->at != '#')
-        return "something behind the full stop; a line is one statement";
+        return "text after the full stop; a line is one statement";
     return NULL;
 }
 
@@ -229,13 +233,13 @@ static const char *scan_statement(scanner *line) {
     return fault ? fault : scan_end(line);
 }
 
-/* A whole line; *statement tells whether there is one in it. */
+/* A complete line; *statement is whether it contains a statement. */
 static const char *scan_line(scanner *line, bool *statement) {
     skip_blanks(line);
     *statement = line->at < line->end && *line->at != '#';
     const char *fault = *statement ? scan_statement(line) : NULL;
     if (fault) return fault;
-    skip_bytes(line, IN_COMMENT); /* behind a # or nothing at all */
+    skip_bytes(line, IN_COMMENT); /* a comment or nothing */
     return line->at < line->end ? "a NUL byte or a carriage return in a comment" : NULL;
 }
 
@@ -248,23 +252,23 @@ static scanner cut_line(const char *start, const char *end, const char **next) {
     return (scanner){start, stop};
 }
 
-/* A line that is left to serd, and where its names belong. */
+/* A line for serd, and the index of its names. */
 typedef struct hard_line {
     const char *start;
     size_t size;
     int64_t line, span;
 } hard_line;
 
-/* The lines of a piece up to the first of a wrong shape. */
+/* The lines of a piece up to the first syntax error. */
 typedef struct survey {
     hard_line *hard;
     int64_t hard_count, hard_capacity;
-    int64_t lines;     /* of a right shape */
-    const char *fault; /* of the line behind them, NULL when there is none */
+    int64_t lines;     /* lines without a syntax error */
+    const char *fault; /* the syntax error of the line after them, or NULL */
 } survey;
 
-/* The names of a statement of three IRIs without escapes, where they stand; false for any other. The
- * line's shape has been checked. */
+/* The names of a statement of three IRIs without escapes, as spans of the line; false for any other
+ * statement. The syntax of the line has been checked. */
 static bool plain_names(vlp_span triple[3], const char *at, const char *end) {
     for (int term = 0; term < 3; term++) {
         while (*at == ' ' || *at == '\t') at++;
@@ -278,7 +282,7 @@ static bool plain_names(vlp_span triple[3], const char *at, const char *end) {
     return true;
 }
 
-/* Adds the names of a statement, or the room for them when serd is to find them. */
+/* Adds the names of a statement, or empty spans that serd fills later. */
 static bool add_statement(vlp_piece *piece, survey *found, const char *start, const char *end) {
     vlp_span triple[3] = {{0}};
     if (plain_names(triple, start, end)) return vlp_piece_add(piece, triple);
@@ -311,8 +315,8 @@ static survey survey_lines(vlp_piece *piece) {
 
 /* ---- Names --------------------------------------------------------------------------------------- */
 
-/* Names are written one behind the other into the arena, which may move while it grows: a span's text is
- * right only after point_spans. */
+/* Names are appended to the arena, which may move while it grows: the text of a span is valid only
+ * after point_spans. */
 
 static char *begin_name(vlp_piece *piece, size_t length) {
     if (length > UINT32_MAX) {
@@ -334,8 +338,8 @@ static vlp_span end_name(vlp_piece *piece, size_t length) {
     return name;
 }
 
-/* serd takes a blank subject labelled base, prefix or graph for the word of Turtle; a letter put before
- * every label keeps them apart, and is taken off again here. */
+/* serd parses a blank subject labelled base, prefix or graph as a Turtle keyword; a letter is put
+ * before every label to prevent that, and removed here. */
 static const uint8_t blank_prefix[] = "b";
 
 static bool add_resource(vlp_span *out, vlp_piece *piece, const SerdNode *node) {
@@ -350,7 +354,7 @@ static bool add_resource(vlp_span *out, vlp_piece *piece, const SerdNode *node) 
     return true;
 }
 
-/* The letter behind the backslash for a character that is escaped that way, or 0. */
+/* The letter after the backslash of a character with a short escape, or 0. */
 static char escape_letter(uint8_t byte) {
     switch (byte) {
     case '\t':
@@ -410,7 +414,7 @@ static char *put(char *out, const void *text, size_t size) {
     return out + size;
 }
 
-/* "x" and "x"^^xsd:string are one literal (RDF 1.1 Concepts, 3.3), so they get one name. */
+/* "x" and "x"^^xsd:string are the same literal (RDF 1.1 Concepts, 3.3) and get the same name. */
 static bool is_string_type(const SerdNode *datatype) {
     static const char string[] = "http://www.w3.org/2001/XMLSchema#string";
     return datatype->n_bytes == sizeof string - 1 &&
@@ -445,18 +449,18 @@ static bool add_literal(vlp_span *out, vlp_piece *piece, const SerdNode *node, c
 
 /* ---- serd ---------------------------------------------------------------------------------------- */
 
-/* One reading of one piece: its hard lines. */
+/* The state of parsing the lines of a piece that need serd. */
 typedef struct reading {
     vlp_piece *piece;
     const survey *lines;
-    int64_t fetched; /* lines that serd has been given whole */
-    size_t offset;   /* bytes of the next one that it has been given */
+    int64_t fetched; /* lines passed to serd completely */
+    size_t offset;   /* bytes of the next line passed to serd */
     int64_t statements;
     bool failed;
-    char complaint[128]; /* of serd's; "" when it was not serd */
+    char complaint[128]; /* the message of serd, or "" */
 } reading;
 
-/* Gives serd the hard lines, one behind the other. */
+/* Passes the lines to serd, one after the other. */
 static size_t fetch(void *buffer, size_t size, size_t count, void *stream) {
     (void)size; /* always 1 */
     reading *this = stream;
@@ -464,13 +468,13 @@ static size_t fetch(void *buffer, size_t size, size_t count, void *stream) {
     size_t given = 0;
     while (given < count && this->fetched < this->lines->hard_count) {
         const hard_line *line = &this->lines->hard[this->fetched];
-        size_t left = line->size - this->offset, room = count - given;
-        size_t taken = left < room ? left : room;
+        size_t left = line->size - this->offset, wanted = count - given;
+        size_t taken = left < wanted ? left : wanted;
         memcpy(to + given, line->start + this->offset, taken);
         given += taken;
         this->offset += taken;
         if (this->offset == line->size &&
-            given < count) { /* the line end, which the line came without */
+            given < count) { /* the line end, which the line does not include */
             to[given++] = '\n';
             this->fetched++;
             this->offset = 0;
@@ -484,7 +488,7 @@ static int never_fails(void *stream) {
     return 0;
 }
 
-/* serd goes on after some of its complaints; the first one counts, and it ends the reading. */
+/* serd continues after some errors; the first one is reported and ends the parsing. */
 static SerdStatus take_complaint(void *handle, const SerdError *error) {
     reading *this = handle;
     if (this->failed) return SERD_SUCCESS;
@@ -492,7 +496,7 @@ static SerdStatus take_complaint(void *handle, const SerdError *error) {
     int length = vsnprintf(this->complaint, sizeof this->complaint, error->fmt, *error->args);
     if (length < 0) this->complaint[0] = '\0';
     this->complaint[strcspn(this->complaint, "\n")] = '\0';
-    /* It quotes single bytes, and of a character in UTF-8 that is only a part. */
+    /* serd quotes single bytes, which may be part of a UTF-8 sequence. */
     for (char *at = this->complaint; *at; at++)
         if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f) *at = '?';
     return SERD_SUCCESS;
@@ -521,7 +525,7 @@ static SerdStatus take_statement(void *handle, SerdStatementFlags flags, const S
     return SERD_SUCCESS;
 }
 
-/* Points the names that serd found, which lie in the arena one behind the other, to where it is now. */
+/* Sets the text of the spans that serd filled, which are consecutive in the arena. */
 static void point_spans(vlp_piece *piece, const survey *lines, int64_t statements) {
     int64_t at = 0;
     for (int64_t i = 0; i < statements; i++)
@@ -532,7 +536,7 @@ static void point_spans(vlp_piece *piece, const survey *lines, int64_t statement
         }
 }
 
-/* Lets serd read the hard lines. */
+/* Parses the lines that need serd. */
 static void read_statements(vlp_piece *piece, const survey *lines) {
     enum { PAGE = 4096 };
     reading this = {.piece = piece, .lines = lines};
@@ -549,7 +553,7 @@ static void read_statements(vlp_piece *piece, const survey *lines) {
     point_spans(piece, lines, this.statements);
     if (outcome == SERD_SUCCESS && !this.failed && this.statements == lines->hard_count) return;
     if (piece->status == VLP_ERROR_MEMORY) return;
-    /* More statements than lines cannot be: then the last line is to blame. */
+    /* There cannot be more statements than lines; attribute the error to the last line. */
     int64_t bad = this.statements < lines->hard_count ? this.statements : lines->hard_count - 1;
     piece->span_count = lines->hard[bad].span;
     if (piece->status != VLP_OK)
@@ -564,7 +568,7 @@ void vlp_parse_ntriples(vlp_piece *piece, const void *settings) {
     assert(piece->span_count == 0 && piece->arena_size == 0);
     survey lines = survey_lines(piece);
     if (lines.hard_count > 0 && piece->status == VLP_OK) read_statements(piece, &lines);
-    /* What serd finds wrong lies before the first line of a wrong shape, and the first error counts. */
+    /* An error of serd precedes the first syntax error, and the first error is reported. */
     if (lines.fault && piece->status == VLP_OK)
         vlp_piece_fail(piece, VLP_ERROR_FORMAT, lines.lines, "%s", lines.fault);
     vlp_free(lines.hard);

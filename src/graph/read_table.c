@@ -1,4 +1,4 @@
-/* Lines of fields with one separator. TSV as the benchmarks have it is the table with three columns. */
+/* Tables: lines of fields with one separator. The TSV files of the benchmarks have three columns. */
 #include <string.h>
 
 #include "base/text.h"
@@ -6,7 +6,7 @@
 
 const vlp_table_options vlp_tsv_layout = {1, {1, 2, 3}, '\t', false};
 
-/* What is wrong with a name, or NULL. */
+/* The error of a name, or NULL. */
 static const char *name_fault(const char *text, size_t length) {
     if (length == 0) return "an empty name";
     for (size_t i = 0; i < length; i++)
@@ -16,7 +16,7 @@ static const char *name_fault(const char *text, size_t length) {
 
 static const char *const column_names[3] = {"head", "relation", "tail"};
 
-/* Fields of a line; wanted ones go to `triple`. Returns the number of fields. */
+/* Splits a line into fields and stores the selected ones in `triple`. Returns the number of fields. */
 static int32_t split_line(vlp_span triple[3], const char *line, size_t length,
                           const vlp_table_options *table) {
     int32_t field = 0;
@@ -35,7 +35,7 @@ static int32_t split_line(vlp_span triple[3], const char *line, size_t length,
 static bool parse_line(vlp_piece *piece, int64_t number, const char *line, size_t length,
                        const vlp_table_options *table, int32_t needed) {
     vlp_span triple[3] = {{0}};
-    bool exact = table == &vlp_tsv_layout; /* other tables may have more columns than are asked for */
+    bool exact = table == &vlp_tsv_layout; /* other tables may have further columns */
     int32_t fields = split_line(triple, line, length, table);
     if (fields < needed || (exact && fields != needed)) {
         vlp_piece_fail(piece, VLP_ERROR_FORMAT, number,

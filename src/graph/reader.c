@@ -1,5 +1,5 @@
-/* The driver of all line-based readers: blocks of whole lines, parsed and looked up in
- * parallel, added in order. */
+/* The driver of all line-based readers: blocks of complete lines are parsed and looked up in parallel,
+ * and added in order. */
 #include "graph/reader.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-/* A block of 4 MiB keeps text and spans near the cache; a line may grow it up to LINE_LIMIT. */
+/* 4 MiB blocks keep text and spans in the cache; a long line grows the block up to LINE_LIMIT. */
 enum { FIRST_BLOCK = 1 << 16, BLOCK = 4 << 20, LINE_LIMIT = 64 << 20, SMALL_PIECE = 1 << 16 };
 
 void vlp_triple_list_free(vlp_triple_list *list) {
@@ -45,13 +45,13 @@ typedef struct block_reader {
     char *buffer;
     int64_t capacity;
     size_t filled;     /* bytes in the buffer */
-    size_t taken;      /* of these, handed out as whole lines */
+    size_t taken;      /* of these, returned as complete lines */
     int64_t line;      /* 0-based number of the first line of the block */
     int64_t bytes;     /* read so far, for progress */
-    bool first, ended; /* the block is the file's first; the source has no more */
+    bool first, ended; /* the first block of the file; the end of the source */
 } block_reader;
 
-/* Moves on to the next block of whole lines: *text, *size; size 0 at the end. */
+/* Reads the next block of complete lines: *text, *size; size 0 at the end. */
 static vlp_status next_block(block_reader *reader, const char **text, size_t *size) {
     size_t rest = reader->filled - reader->taken;
     if (rest > 0) memmove(reader->buffer, reader->buffer + reader->taken, rest);
@@ -69,7 +69,7 @@ static vlp_status next_block(block_reader *reader, const char **text, size_t *si
             reader->taken = reader->filled;
             break;
         }
-        if (reader->capacity < BLOCK) { /* small files are done with a small buffer */
+        if (reader->capacity < BLOCK) { /* a small buffer suffices for small files */
             VLP_TRY(vlp_grow(&reader->buffer, &reader->capacity, BLOCK, 1, "a reader"));
             continue;
         }
@@ -95,7 +95,7 @@ static vlp_status next_block(block_reader *reader, const char **text, size_t *si
     return VLP_OK;
 }
 
-/* Cuts a text into at most `count` pieces of whole lines of about the same size. */
+/* Divides a text into at most `count` pieces of complete lines of about the same size. */
 static int cut_pieces(vlp_piece *pieces, int count, const char *text, size_t size) {
     int used = 0;
     const char *end = text + size;
@@ -120,7 +120,7 @@ static int cut_pieces(vlp_piece *pieces, int count, const char *text, size_t siz
 /* Looks up the names of a piece among those known before its block. */
 static void look_up(vlp_piece *piece, const vlp_read_sink *sink) {
     int64_t count = piece->span_count / 3;
-    if (count == 0) return; /* remarks only */
+    if (count == 0) return; /* comments only */
     if (vlp_grow(&piece->ids, &piece->id_capacity, piece->span_capacity, sizeof *piece->ids,
                  "parsed lines") != VLP_OK) {
         vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "%s", vlp_error_message());
@@ -131,16 +131,20 @@ static void look_up(vlp_piece *piece, const vlp_read_sink *sink) {
     vlp_dictionary_find_many(sink->entities, piece->ids + 2, 3, piece->spans + 2, 3, count);
 }
 
-/* Adds the triples of a piece, and its new names, in the order in which they are read. */
-static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece) {
+/* Adds the triples and the new names of a piece, in the order of the file. */
+static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece, int threads) {
     int64_t count = piece->span_count / 3;
     vlp_triple_list *list = sink->triples;
     sink->skipped += piece->skipped;
     if (count == 0) return VLP_OK;
+    if (sink->drops_repeated)
+        VLP_TRY(vlp_triple_list_reserve(list, &sink->repeated, count,
+                                        vlp_dictionary_size(sink->entities), threads));
+    else
+        VLP_TRY(vlp_grow(&list->items, &list->capacity, list->count + count, sizeof *list->items,
+                         "triples"));
     if (list->count + count > INT32_MAX)
         return vlp_fail(VLP_ERROR_FORMAT, "more than %d triples in one file", INT32_MAX);
-    VLP_TRY(
-        vlp_grow(&list->items, &list->capacity, list->count + count, sizeof *list->items, "triples"));
     vlp_triple *out = list->items + list->count;
     for (int64_t i = 0; i < count; i++) {
         int32_t *ids = piece->ids + 3 * i;
@@ -154,7 +158,7 @@ static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece) {
     return VLP_OK;
 }
 
-/* Parses one block with all threads and interns it. */
+/* Parses one block with all threads and adds its triples. */
 static vlp_status read_block(vlp_read_sink *sink, block_reader *reader, const char *text, size_t size,
                              vlp_piece *pieces, int threads, const vlp_read_options *options) {
     int count = cut_pieces(pieces, threads, text, size);
@@ -169,7 +173,7 @@ static vlp_status read_block(vlp_read_sink *sink, block_reader *reader, const ch
         if (piece->status != VLP_OK)
             return vlp_fail(piece->status, "%s:%lld: %s", vlp_source_name(reader->source),
                             (long long)(reader->line + piece->error_line + 1), piece->error);
-        VLP_TRY(add_piece(sink, piece));
+        VLP_TRY(add_piece(sink, piece, threads));
         reader->line += vlp_count_newlines(piece->text, piece->size);
     }
     return VLP_OK;
@@ -196,7 +200,7 @@ vlp_status vlp_read_lines(vlp_read_sink *sink, vlp_source *source, const vlp_rea
             header = false;
         }
         if (size > 0) VLP_CHECK(read_block(sink, &reader, text, size, pieces, threads, options));
-        vlp_progress(options->observer, "triples", sink->triples->count, 0);
+        vlp_progress(options->observer, "triples", sink->triples->count + sink->repeated, 0);
         if (reader.ended) break;
         if (vlp_stopped(options->observer)) {
             status = vlp_fail_stopped();

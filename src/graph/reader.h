@@ -1,9 +1,9 @@
-/* Reading triples. A file is read in blocks of whole lines; the lines of a block are parsed by all
- * threads, each into spans of its own, and looked up among the names known so far; new names are then
- * added in the order of the file, so that ids do not depend on the number of threads.
+/* Reading triples. A file is read in blocks of complete lines. All threads parse the lines of a block
+ * into their own spans and look them up among the known names; then one thread adds new names in the
+ * order of the file, so that ids do not depend on the number of threads.
  *
  * Both formats accept CR LF, a missing last newline and a byte-order mark; both refuse invalid UTF-8
- * and control characters in names, with the file, the line and the cause. */
+ * and control characters in names, with an error that names file, line and cause. */
 #ifndef VLP_GRAPH_READER_H
 #define VLP_GRAPH_READER_H
 
@@ -17,17 +17,17 @@ typedef struct vlp_triple_list {
 
 void vlp_triple_list_free(vlp_triple_list *list);
 
-/* What one thread makes of one piece of whole lines. */
+/* The result of one thread parsing one piece of complete lines. */
 typedef struct vlp_piece {
     const char *text; /* (size); the last line may lack its newline */
     size_t size;
     vlp_span *spans; /* (3 * triples): head, relation, tail of each */
     int64_t span_count, span_capacity;
-    int32_t *ids; /* (3 * triples) of the spans, -1 where the name is new */
+    int32_t *ids; /* (3 * triples) of the spans, -1 for new names */
     int64_t id_capacity;
-    char *arena; /* names that are not in the text as they are; spans may point here */
+    char *arena; /* decoded names; spans may point here */
     int64_t arena_size, arena_capacity;
-    int64_t skipped; /* statements a parser left out on purpose */
+    int64_t skipped; /* statements that the parser skipped */
     /* Set when parsing failed: */
     vlp_status status;
     int64_t error_line; /* 0-based, within the piece */
@@ -35,13 +35,13 @@ typedef struct vlp_piece {
 } vlp_piece;
 
 /* A parser fills the spans of a piece from its text. It stops at the first error, which it describes
- * without file and line. `settings` is what the caller of vlp_read_lines gave. */
+ * without file and line. `settings` comes from vlp_read_options. */
 typedef void (*vlp_piece_parser)(vlp_piece *piece, const void *settings);
 
-/* Ends a piece's parsing: status, line and message. */
+/* Ends the parsing of a piece with a status, line and message. */
 void vlp_piece_fail(vlp_piece *piece, vlp_status status, int64_t line, const char *format, ...)
     VLP_PRINTF(4, 5);
-/* Appends a triple of spans; false when out of memory (the piece has then failed). */
+/* Appends a triple of spans; false when out of memory (the piece has failed then). */
 bool vlp_piece_add(vlp_piece *piece, const vlp_span triple[3]);
 
 typedef struct vlp_read_options {
@@ -54,26 +54,34 @@ typedef struct vlp_read_options {
 
 typedef struct vlp_read_sink {
     vlp_dictionary *entities, *relations;
-    vlp_triple_list *triples; /* appended to, repeated triples included */
+    vlp_triple_list *triples; /* appended to */
     int64_t skipped;
+    /* Whether to remove repeated triples while reading, so that memory grows with the distinct ones.
+     * The first of each is kept; some repeated triples may be left for vlp_triple_list_unique. */
+    bool drops_repeated;
+    int64_t repeated; /* dropped */
 } vlp_read_sink;
 
-/* Reads all of `source`. On failure the sink holds an unspecified part. */
+/* Reads all of `source`. On failure the content of the sink is unspecified. */
 vlp_status vlp_read_lines(vlp_read_sink *sink, vlp_source *source, const vlp_read_options *options);
 
 /* Parsers. */
-extern const vlp_table_options vlp_tsv_layout; /* head, relation, tail, exactly these, by tabs */
+extern const vlp_table_options vlp_tsv_layout; /* exactly head, relation and tail, separated by tabs */
 void vlp_parse_table(vlp_piece *piece, const void *table_options);
-/* N-Triples through serd. Names: an IRI as it is, a blank node as _:label, a literal as N-Triples
- * writes it ("text"@en), so that no name holds a tab or a newline. settings: NULL. */
+/* N-Triples. Names: the IRI, _:label for a blank node, the N-Triples form of a literal ("text"@en), so
+ * that no name contains a tab or a newline. settings: NULL. */
 void vlp_parse_ntriples(vlp_piece *piece, const void *settings);
 
-/* Reads a file in the format that its name says: .nt or .nt.gz N-Triples, all others TSV. */
+/* Reads a file in the format of its extension: .nt or .nt.gz N-Triples, all others TSV. */
 vlp_status vlp_read_file(vlp_read_sink *sink, const char *path, int32_t threads,
                          const vlp_observer *observer);
 
-/* Drops repeated triples, the first of each stays in place; *dropped counts them. */
+/* Removes repeated triples and keeps the first of each, in order; *dropped is their number. */
 vlp_status vlp_triple_list_unique(vlp_triple_list *list, int64_t *dropped, int32_t entities,
                                   int32_t threads);
+/* Grows a list to a capacity for `more` further triples. If it is full and many triples are repeated,
+ * it removes these first and adds their number to *dropped. */
+vlp_status vlp_triple_list_reserve(vlp_triple_list *list, int64_t *dropped, int64_t more,
+                                   int32_t entities, int32_t threads);
 
 #endif

@@ -1,7 +1,7 @@
-/* Choosing references. For a query (h, r) the nodes of a walk from h are looked at level by level; those
- * with edges of relation r offer them, and the best of a level (most mass, then first in the file) fill
- * what is left of N. A level is looked through by its nodes or by the nodes of r, whichever are fewer.
- */
+/* Choosing references. For a query (h, r) the nodes of a walk from h are visited level by level. Nodes
+ * with edges of relation r are candidates; the best candidates of a level (largest mass, then file
+ * order) fill the remaining places of the N references. A level is scanned by its nodes or by the
+ * nodes of r, whichever are fewer. */
 #include "graph/reference.h"
 
 #include <string.h>
@@ -14,12 +14,12 @@
 
 struct vlp_references {
     int64_t queries;
-    int32_t most;         /* N */
-    vlp_reference *items; /* (queries, most) */
+    int32_t capacity;     /* N */
+    vlp_reference *items; /* (queries, capacity) */
     int32_t *counts;      /* (queries) */
 };
 
-/* ---- Who has edges of a relation ----------------------------------------------------------------- */
+/* ---- The nodes of a relation --------------------------------------------------------------------- */
 
 typedef struct relation_group {
     int32_t node;
@@ -32,7 +32,7 @@ typedef struct relation_index {
     relation_group *groups;
 } relation_index;
 
-/* The end of the run of slots with one relation that begins at `slot`. */
+/* The end of the run of slots with the same relation that begins at `slot`. */
 static int64_t run_end(const vlp_graph *graph, int32_t node, int64_t slot) {
     int64_t end = slot + 1;
     while (end < graph->offset[node + 1] && graph->relation[end] == graph->relation[slot]) end++;
@@ -79,19 +79,19 @@ typedef struct candidate {
     int32_t edge;
 } candidate;
 
-/* The best `room` candidates met so far, best first. */
+/* The best `capacity` candidates so far, best first. */
 typedef struct selection {
     candidate *items;
-    int32_t count, room;
+    int32_t count, capacity;
 } selection;
 
 static bool better(candidate left, candidate right) {
     return left.mass != right.mass ? left.mass > right.mass : left.edge < right.edge;
 }
 
-/* False when there was no room for it. */
+/* False if it is not among the best. */
 static bool offer(selection *chosen, candidate item) {
-    if (chosen->count == chosen->room) {
+    if (chosen->count == chosen->capacity) {
         if (!better(item, chosen->items[chosen->count - 1])) return false;
         chosen->count--;
     }
@@ -104,7 +104,7 @@ static bool offer(selection *chosen, candidate item) {
 
 /* ---- One query ----------------------------------------------------------------------------------- */
 
-/* What a thread needs to answer queries. */
+/* The working memory of a thread. */
 typedef struct seeker {
     const vlp_graph *graph;
     const relation_index *index;
@@ -113,20 +113,21 @@ typedef struct seeker {
     candidate *candidates; /* (options->count) */
 } seeker;
 
-/* Offers the edges of a node, which come in the order of the file, at most `cap` of them. */
+/* Offers at most `cap` edges of a node, in the order of the file. */
 static void offer_group(const seeker *find, selection *chosen, const vlp_query *query, int64_t first,
                         int64_t count, uint64_t mass, int32_t cap) {
     int32_t taken = 0;
     for (int64_t slot = first; slot < first + count && taken < cap; slot++) {
         int32_t edge = find->graph->edge[slot];
         if (edge == query->left_out) continue;
-        /* Later edges of the node have the same mass and come later: no room for them either. */
+        /* Later edges of the node have the same mass and are later in the file: they are not among the
+         * best either. */
         if (!offer(chosen, (candidate){mass, edge})) return;
         taken++;
     }
 }
 
-/* Offers what the nodes of a list have of the query's relation, where they are at `level`. */
+/* Offers the edges of the query's relation of those nodes of a list that are at `level`. */
 static int64_t offer_nodes(const seeker *find, selection *chosen, const vlp_query *query, int32_t level,
                            int32_t cap, const int32_t *nodes, int32_t count) {
     int64_t groups = 0;
@@ -141,7 +142,7 @@ static int64_t offer_nodes(const seeker *find, selection *chosen, const vlp_quer
     return groups;
 }
 
-/* The same, by going through the nodes of the relation. */
+/* The same, by scanning the nodes of the relation. */
 static int64_t offer_relation(const seeker *find, selection *chosen, const vlp_query *query,
                               int32_t level, int32_t cap) {
     int64_t groups = 0;
@@ -156,7 +157,7 @@ static int64_t offer_relation(const seeker *find, selection *chosen, const vlp_q
     return groups;
 }
 
-/* Offers all of a level; returns how many nodes had edges of the relation. */
+/* Offers the edges of a level; returns how many nodes have edges of the relation. */
 static int64_t offer_level(const seeker *find, selection *chosen, const vlp_query *query,
                            int32_t level) {
     int32_t cap = level > 0 && find->options->per_head > 0 ? find->options->per_head : INT32_MAX;
@@ -164,7 +165,7 @@ static int64_t offer_level(const seeker *find, selection *chosen, const vlp_quer
     const int32_t *nodes = vlp_walk_level(&find->walk, level, &count);
     int64_t with_relation =
         find->index->offset[query->relation + 1] - find->index->offset[query->relation];
-    /* Looking a node up by bisection costs some four times as much as looking at one. */
+    /* A binary search for a node costs about four times as much as scanning one. */
     if (with_relation < 4 * (int64_t)count) return offer_relation(find, chosen, query, level, cap);
     int64_t groups = offer_nodes(find, chosen, query, level, cap, nodes, count);
     if (level > 0)
@@ -178,7 +179,7 @@ static int32_t find_one(seeker *find, const vlp_query *query, vlp_reference *out
     int64_t groups_left =
         find->index->offset[query->relation + 1] - find->index->offset[query->relation];
     if (groups_left == 0) return 0;
-    /* A head without slots has no edges either, and nothing is near it. */
+    /* An entity without slots has no edges, and no node is near it. */
     if (!vlp_walk_start(&find->walk, query->entity, query->left_out)) return 0;
     int32_t found = 0;
     for (int32_t level = 0; level <= find->options->max_distance && groups_left > 0; level++) {
@@ -194,8 +195,8 @@ static int32_t find_one(seeker *find, const vlp_query *query, vlp_reference *out
 
 /* ---- Many queries -------------------------------------------------------------------------------- */
 
-/* Queries of one entity stand together: `order` has (entity, index) sorted; NULL for all of training,
- * where the rows of the graph are that order. */
+/* Queries grouped by entity: `order` is (entity, index), sorted; NULL for all training queries, which
+ * the rows of the graph already group. */
 typedef struct job {
     const vlp_graph *graph;
     const vlp_query *queries;
@@ -204,7 +205,7 @@ typedef struct job {
     vlp_references *out;
 } job;
 
-/* The query at `place` of an entity's row, and where its answer goes. */
+/* The query at `place` in the row of an entity, and the index of its result. */
 static vlp_query query_at(const job *work, int32_t entity, int64_t place, int64_t *index) {
     if (work->queries) {
         *index = work->order[place].value;
@@ -216,7 +217,8 @@ static vlp_query query_at(const job *work, int32_t entity, int64_t place, int64_
     return (vlp_query){entity, relation, edge};
 }
 
-/* Queries that can share a walk, told by how many slots of the entity the left-out edge has. */
+/* Groups of queries that share a walk: those whose left-out edge has the same number of slots at the
+ * entity. */
 static int walk_kind(const vlp_graph *graph, const vlp_query *query) {
     if (query->left_out < 0) return 0;
     vlp_triple edge = graph->triples[query->left_out];
@@ -232,7 +234,7 @@ static void find_entity(const job *work, seeker *find, int32_t entity) {
             vlp_query query = query_at(work, entity, place, &index);
             if (walk_kind(work->graph, &query) != kind) continue;
             work->out->counts[index] =
-                find_one(find, &query, work->out->items + index * (int64_t)work->out->most);
+                find_one(find, &query, work->out->items + index * (int64_t)work->out->capacity);
         }
 }
 
@@ -267,12 +269,13 @@ static vlp_status run(const job *work, seeker *seekers, int threads, const vlp_o
 static vlp_status check_options(const vlp_reference_options *options) {
     VLP_TRY(vlp_check_threads(options->threads));
     if (options->count < 1 || options->count > 1024)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "%d references asked for; it is 1 to 1024", options->count);
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%d references requested; the range is 1 to 1024",
+                        options->count);
     if (options->max_distance < 0 || options->max_distance > VLP_WALK_LEVELS)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "a reference distance of %d; it is 0 to %d",
+        return vlp_fail(VLP_ERROR_ARGUMENT, "a reference distance of %d; the range is 0 to %d",
                         options->max_distance, VLP_WALK_LEVELS);
     if (options->per_head < 0)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "%d references a head; it is 0 (no limit) or more",
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%d references per entity; it is 0 (no limit) or more",
                         options->per_head);
     return VLP_OK;
 }
@@ -379,9 +382,9 @@ vlp_status vlp_reference_finder_find(vlp_references **out, vlp_reference_finder 
     vlp_references *references = vlp_alloc_zero(1, sizeof *references);
     if (!references) return vlp_fail_memory("references");
     references->queries = queries ? count : 2 * graph->edges;
-    references->most = finder->options.count;
+    references->capacity = finder->options.count;
     references->items =
-        vlp_alloc((size_t)references->queries, (size_t)references->most * sizeof(vlp_reference));
+        vlp_alloc((size_t)references->queries, (size_t)references->capacity * sizeof(vlp_reference));
     references->counts = vlp_alloc((size_t)references->queries, sizeof *references->counts);
     if (!references->items || !references->counts) {
         status = vlp_fail_memory("references");
@@ -418,7 +421,7 @@ const vlp_reference *vlp_references_get(const vlp_references *references, int64_
     bool valid = references && query >= 0 && query < references->queries;
     if (count) *count = valid ? references->counts[query] : 0;
     if (!valid) return NULL;
-    return references->items + query * references->most;
+    return references->items + query * references->capacity;
 }
 
 const vlp_reference *vlp_references_all(const vlp_references *references, const int32_t **counts) {

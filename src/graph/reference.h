@@ -4,12 +4,12 @@
 
 #include "graph/graph.h"
 
-/* The mass a walk starts with. Divisible by 1 .. 42, so that the masses of small graphs are exact and
- * equal ones compare equal; twice of it still fits 63 bits. A node's mass is divided, layout down,
- * by its degree, and every slot carries that share to the next level. */
+/* The mass a walk starts with. Divisible by 1 .. 42, so that masses in small graphs are exact and
+ * equal masses compare equal; twice the value fits in 63 bits. The mass of a node is divided by its
+ * degree, rounded down, and every slot carries that share to the next level. */
 #define VLP_WALK_UNIT UINT64_C(3504963035833459200)
 
-/* What the search needs besides the queries: for those who ask again and again. */
+/* The reusable state of the search, for repeated calls. */
 typedef struct vlp_reference_finder vlp_reference_finder;
 vlp_status vlp_reference_finder_new(vlp_reference_finder **out, const vlp_graph *graph,
                                     const vlp_reference_options *options);
@@ -21,7 +21,7 @@ vlp_status vlp_reference_finder_find(vlp_references **out, vlp_reference_finder 
 vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
                                 int64_t count, const vlp_reference_options *options);
 
-/* The references of all queries, (queries, N) of which the first counts[i] of row i are there. */
+/* The references of all queries, (queries, N); the first counts[i] of row i are valid. */
 const vlp_reference *vlp_references_all(const vlp_references *references, const int32_t **counts);
 
 #endif

@@ -11,7 +11,7 @@ static void insertion_sort(vlp_keyed *items, int64_t count) {
     }
 }
 
-/* Radix sort by bytes, from the lowest; bytes in which all keys agree are passed over. */
+/* Radix sort by bytes, least significant first; bytes in which all keys agree are skipped. */
 void vlp_keyed_sort(vlp_keyed *items, vlp_keyed *spare, int64_t count) {
     if (count <= 32) {
         insertion_sort(items, count);

@@ -1,4 +1,4 @@
-/* Distances of all pairs: as counts, as a matrix of bytes, and as lists of the nearest. */
+/* Distances of all pairs: as counts, as a matrix of half-bytes, and as lists of the nearest entities. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,15 +7,15 @@
 #include "base/simd.h"
 #include "graph/block_search.h"
 
-/* Lists longer than this are not worth their memory: large shells are drawn by rejection. */
+/* The maximum length of a list; larger shells are sampled by rejection. */
 enum { NEAR_LIST_LIMIT = 256 };
 
-/* Distances up to 14, and 15 for what is farther, take four bits. */
+/* Distances up to 14, and 15 for larger ones, take four bits. */
 enum { LEVEL_PLANES = 4 };
 
 /* ---- All pairs, by blocks of sources ------------------------------------------------------------- */
 
-/* What a sweep collects. Rows of the matrix are entities, and so are its columns. */
+/* The results of a sweep. Rows and columns of the matrix are entities. */
 typedef struct sweep {
     const vlp_skeleton *skeleton;
     int32_t limit;
@@ -42,7 +42,7 @@ static inline uint64_t spread_bits(uint64_t bits) {
     return (bits | bits << 3) & UINT64_C(0x1111111111111111);
 }
 
-/* Notes the level of the sources that are fresh: bit k of the level goes to plane k. */
+/* Stores the level of the newly reached sources: bit k of the level in plane k. */
 VLP_CLONES static void note_level(vlp_source_bits *planes, const vlp_source_bits *fresh, int32_t nodes,
                                   int32_t level) {
     for (int plane = 0; plane < LEVEL_PLANES; plane++) {
@@ -88,7 +88,7 @@ static void sweep_block(const sweep *work, int32_t first, int32_t count, int thr
         if (work->matrix) note_level(planes, search->fresh, nodes, level);
     }
     if (!work->matrix) return;
-    /* What was not reached is at limit + 1. */
+    /* Unreached entities get limit + 1. */
     for (int32_t row = 0; row < nodes; row++)
         for (int lane = 0; lane < VLP_BLOCK_LANES; lane++)
             search->fresh[row].lane[lane] = ~search->seen[row].lane[lane];
@@ -169,10 +169,11 @@ static int compare_ids(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* Whole shells around `entity` while they fit `most` members (the first always does); the number of
- * shells. queue[0] is the entity itself, level_end[d] the end of shell d. */
+/* Complete shells around `entity`, with at most `maximum` members together (the first shell is always
+ * included). Returns the number of shells. queue[0] is the entity itself, level_end[d] the end of
+ * shell d. */
 static int32_t near_shells(near_search *search, const vlp_skeleton *skeleton, int32_t entity,
-                           int32_t limit, int64_t most, bool sorted) {
+                           int32_t limit, int64_t maximum, bool sorted) {
     int32_t filled = 1;
     search->mark[entity] = entity + 1;
     search->queue[0] = entity;
@@ -186,7 +187,7 @@ static int32_t near_shells(near_search *search, const vlp_skeleton *skeleton, in
                 search->mark[next] = entity + 1;
                 search->queue[filled++] = next;
             }
-            if (d > 1 && filled - 1 > most) return d - 1;
+            if (d > 1 && filled - 1 > maximum) return d - 1;
         }
         start = search->level_end[d - 1];
         if (sorted)
@@ -198,7 +199,7 @@ static int32_t near_shells(near_search *search, const vlp_skeleton *skeleton, in
 
 /* Counts (pass 0) or stores (pass 1) the near shells of every entity. False when asked to stop. */
 static bool near_pass(vlp_shells *shells, const vlp_skeleton *skeleton, near_search *searches,
-                      int threads, int64_t most, int pass, const vlp_observer *observer) {
+                      int threads, int64_t maximum, int pass, const vlp_observer *observer) {
     bool stopped = vlp_stopped(observer);
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
     for (int32_t entity = 0; entity < shells->nodes; entity++) {
@@ -212,7 +213,7 @@ static bool near_pass(vlp_shells *shells, const vlp_skeleton *skeleton, near_sea
         stop = stopped;
         if (stop) continue;
         near_search *search = &searches[thread];
-        int32_t depth = near_shells(search, skeleton, entity, shells->limit, most, pass == 1);
+        int32_t depth = near_shells(search, skeleton, entity, shells->limit, maximum, pass == 1);
         int32_t total = search->level_end[depth] - 1;
         if (pass == 0) {
             shells->near[entity] = (uint8_t)depth;
@@ -234,7 +235,7 @@ static void forget_marks(near_search *searches, int threads, int32_t nodes) {
     for (int t = 0; t < threads; t++) memset(searches[t].mark, 0, (size_t)nodes * sizeof(int32_t));
 }
 
-static vlp_status collect_near(vlp_shells *shells, const vlp_skeleton *skeleton, int64_t most,
+static vlp_status collect_near(vlp_shells *shells, const vlp_skeleton *skeleton, int64_t maximum,
                                int threads, const vlp_observer *observer) {
     vlp_status status = VLP_OK;
     size_t nodes = (size_t)shells->nodes;
@@ -250,7 +251,7 @@ static vlp_status collect_near(vlp_shells *shells, const vlp_skeleton *skeleton,
     }
     forget_marks(searches, threads, shells->nodes);
     shells->near_offset[0] = 0;
-    if (!near_pass(shells, skeleton, searches, threads, most, 0, observer)) {
+    if (!near_pass(shells, skeleton, searches, threads, maximum, 0, observer)) {
         status = vlp_fail_stopped();
         goto out;
     }
@@ -261,7 +262,8 @@ static vlp_status collect_near(vlp_shells *shells, const vlp_skeleton *skeleton,
         goto out;
     }
     forget_marks(searches, threads, shells->nodes);
-    if (!near_pass(shells, skeleton, searches, threads, most, 1, observer)) status = vlp_fail_stopped();
+    if (!near_pass(shells, skeleton, searches, threads, maximum, 1, observer))
+        status = vlp_fail_stopped();
 out:
     for (int t = 0; t < threads; t++) {
         vlp_free(searches[t].mark);
@@ -284,7 +286,7 @@ vlp_status vlp_shells_new(vlp_shells **out, const vlp_skeleton *skeleton, int32_
                           int64_t memory_budget, int32_t requested, const vlp_observer *observer) {
     *out = NULL;
     if (limit < 1 || limit > 14)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "a distance limit of %d; it is 1 to 14", limit);
+        return vlp_fail(VLP_ERROR_ARGUMENT, "a distance limit of %d; the range is 1 to 14", limit);
     vlp_status status = VLP_OK;
     int threads = vlp_thread_count(requested);
     vlp_shells *shells = vlp_alloc_zero(1, sizeof *shells);
@@ -299,15 +301,15 @@ vlp_status vlp_shells_new(vlp_shells **out, const vlp_skeleton *skeleton, int32_
         status = vlp_fail_memory("distance shells");
         goto out;
     }
-    /* The first shells are always kept; what the budget leaves beyond them is for lists. */
+    /* The first shells are always kept; the rest of the budget is for lists. */
     int64_t fixed = vlp_shells_bytes(shells) + skeleton->offset[nodes] * (int64_t)sizeof(int32_t);
     int64_t matrix = nodes * vlp_shells_stride(shells->nodes);
     shells->exact = fixed + matrix <= memory_budget;
     int64_t spare = memory_budget - fixed - (shells->exact ? matrix : 0);
-    int64_t most = spare > 0 && nodes > 0 ? spare / (nodes * (int64_t)sizeof(int32_t)) : 0;
-    if (most > NEAR_LIST_LIMIT) most = NEAR_LIST_LIMIT;
+    int64_t maximum = spare > 0 && nodes > 0 ? spare / (nodes * (int64_t)sizeof(int32_t)) : 0;
+    if (maximum > NEAR_LIST_LIMIT) maximum = NEAR_LIST_LIMIT;
     if (shells->exact) VLP_CHECK(collect_exact(shells, skeleton, threads, observer));
-    VLP_CHECK(collect_near(shells, skeleton, most, threads, observer));
+    VLP_CHECK(collect_near(shells, skeleton, maximum, threads, observer));
     if (!shells->exact)
         vlp_log(
             observer,

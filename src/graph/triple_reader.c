@@ -11,9 +11,9 @@ struct vlp_triple_reader {
     const vlp_dataset *dataset;
     vlp_source *source;
     bool queries;
-    char *buffer; /* [start, end) is read and not yet used */
+    char *buffer; /* [start, end) is not consumed yet */
     int64_t capacity, start, end;
-    bool ended;   /* the source has no more */
+    bool ended;   /* the end of the source */
     int64_t line; /* of the last triple, from 1 */
 };
 
@@ -61,7 +61,7 @@ int64_t vlp_triple_reader_line(const vlp_triple_reader *reader) {
 
 /* ---- Lines --------------------------------------------------------------------------------------- */
 
-/* Reads more behind what is there, making room for it. */
+/* Appends input to the buffer, growing it where needed. */
 static vlp_status read_more(vlp_triple_reader *reader) {
     int64_t left = reader->end - reader->start;
     if (reader->start > 0) memmove(reader->buffer, reader->buffer + reader->start, (size_t)left);
@@ -69,17 +69,17 @@ static vlp_status read_more(vlp_triple_reader *reader) {
     reader->end = left;
     if (left == reader->capacity)
         VLP_TRY(vlp_grow(&reader->buffer, &reader->capacity, 2 * left, 1, "a file reader"));
-    size_t got, room = (size_t)(reader->capacity - left);
-    VLP_TRY(vlp_source_read(reader->source, reader->buffer + left, room, &got));
+    size_t got, wanted = (size_t)(reader->capacity - left);
+    VLP_TRY(vlp_source_read(reader->source, reader->buffer + left, wanted, &got));
     reader->end += (int64_t)got;
-    reader->ended = got < room;
+    reader->ended = got < wanted;
     return VLP_OK;
 }
 
-/* The next line without its end; NULL at the end of the file. A line that is too long is cut at the
- * limit, and *cut set. */
+/* The next line without its end; NULL at the end of the file. A line that is too long is truncated,
+ * and *cut is set. */
 static vlp_status next_line(char **line, size_t *length, bool *cut, vlp_triple_reader *reader) {
-    int64_t looked = 0; /* bytes of the line that are known to hold no newline */
+    int64_t looked = 0; /* bytes of the line that are known to contain no newline */
     *line = NULL;
     *cut = false;
     for (;;) {
@@ -95,7 +95,7 @@ static vlp_status next_line(char **line, size_t *length, bool *cut, vlp_triple_r
         }
         if (reader->ended) return VLP_OK;
         looked = size;
-        if (size >= VLP_LONGEST_LINE) { /* what is left of it is passed over */
+        if (size >= VLP_LONGEST_LINE) { /* the rest of it is skipped */
             *cut = true;
             reader->start = reader->end;
             looked = 0;
@@ -111,10 +111,10 @@ static vlp_status fail_line(const vlp_triple_reader *reader, vlp_status status, 
                     cause);
 }
 
-/* Cuts a line at its tabs, in place; NULL, or what is wrong with it. */
+/* Splits a line at its tabs, in place; returns NULL or the error. */
 static const char *cut_fields(char *fields[3], char *line, size_t length) {
     if (vlp_utf8_valid_prefix(line, length) != length) return "invalid UTF-8";
-    line[length] = '\0'; /* the byte of the newline, or the spare one of the buffer */
+    line[length] = '\0'; /* overwrites the newline, or the spare byte of the buffer */
     size_t count = 1;
     fields[0] = line;
     for (size_t i = 0; i < length; i++) {
@@ -134,9 +134,9 @@ static const char *cut_fields(char *fields[3], char *line, size_t length) {
 static vlp_status find_names(vlp_triple *out, const vlp_triple_reader *reader, char *const fields[3]) {
     bool head = strcmp(fields[0], "?") == 0, tail = strcmp(fields[2], "?") == 0;
     if (reader->queries && head == tail)
-        return vlp_fail(VLP_ERROR_FORMAT, "a query has '?' as its head or as its tail, %s",
-                        head ? "not as both" : "this line has none");
-    /* Of triples, '?' may be a name like any other. */
+        return vlp_fail(VLP_ERROR_FORMAT, "a query has '?' as its head or its tail, %s",
+                        head ? "not both" : "this line has neither");
+    /* In a file of triples '?' is an ordinary name. */
     head = head && reader->queries;
     tail = tail && reader->queries;
     *out = (vlp_triple){-1, -1, -1};
@@ -160,14 +160,14 @@ vlp_status vlp_triple_reader_next(vlp_triple *out, bool *more, vlp_triple_reader
             *more = false;
             return VLP_OK;
         }
-        if (cut) return fail_line(reader, VLP_ERROR_FORMAT, "a line of more than a mebibyte");
+        if (cut) return fail_line(reader, VLP_ERROR_FORMAT, "a line of more than 1 MiB");
         if (length > 0 && line[length - 1] == '\r') length--;
         if (reader->line == 1) {
             size_t mark = vlp_bom_length(line, length);
             line += mark;
             length -= mark;
         }
-    } while (length == 0); /* blank lines separate */
+    } while (length == 0); /* blank lines are skipped */
     const char *fault = cut_fields(fields, line, length);
     if (fault) return fail_line(reader, VLP_ERROR_FORMAT, fault);
     vlp_triple found;

@@ -4,11 +4,11 @@
 
 #include "graph/dataset.h"
 
-/* As vlp_triple_reader_open; takes the source over, also on failure. */
+/* As vlp_triple_reader_open; takes ownership of the source, also on failure. */
 vlp_status vlp_triple_reader_new(vlp_triple_reader **out, const vlp_dataset *dataset, vlp_source *source,
                                  bool queries);
 
-/* Lines may be this long. */
+/* The maximum length of a line. */
 enum { VLP_LONGEST_LINE = 1 << 20 };
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "graph/reference.h"
 
-/* With fewer slots left at the head, most of the graph lies behind each of them, and repairing costs
- * more than walking anew. */
+/* With fewer slots at the start entity, each of them leads to most of the graph, and a repair costs
+ * more than a new walk. */
 enum { REPAIR_DEGREE = 8 };
 
 static bool list_new(vlp_node_list *list, size_t entities) {
@@ -53,7 +53,7 @@ static int64_t slots_of_edge(const vlp_graph *graph, int32_t node, int64_t edge)
     return (graph->triples[edge].head == node) + (graph->triples[edge].tail == node);
 }
 
-/* ---- The head's walk ----------------------------------------------------------------------------- */
+/* ---- The unrepaired walk ------------------------------------------------------------------------- */
 
 static void restart(vlp_walk *walk, int32_t head, uint64_t head_share, int64_t without) {
     for (int32_t i = 0; i < walk->order.count; i++)
@@ -87,7 +87,7 @@ static void walk_slot(vlp_walk *walk, int32_t node, int32_t level, uint64_t shar
     }
 }
 
-/* Completes the next level of the head's walk. */
+/* Completes the next level of the unrepaired walk. */
 static void extend(vlp_walk *walk) {
     const vlp_graph *graph = walk->graph;
     int32_t level = walk->levels;
@@ -120,7 +120,7 @@ static void orphan(vlp_walk *walk, int32_t node) {
 }
 
 static void forget_repair(vlp_walk *walk) {
-    if (++walk->epoch == 0) { /* stamps of long ago would look fresh */
+    if (++walk->epoch == 0) { /* the counter wrapped around: old stamps would look current */
         memset(walk->stamp, 0, (size_t)walk->graph->entities * sizeof *walk->stamp);
         walk->epoch = 1;
     }
@@ -129,13 +129,13 @@ static void forget_repair(vlp_walk *walk) {
     walk->dirty.count = walk->next_dirty.count = walk->orphans.count = walk->arrived.count = 0;
 }
 
-/* What a slot of `node` carries on once the edge is out. */
+/* The share that a slot of `node` carries without the edge. */
 static uint64_t repaired_share(const vlp_walk *walk, int32_t node) {
     int64_t degree = vlp_graph_degree(walk->graph, node) - (node == walk->answer);
     return degree > 0 ? vlp_walk_node_at(walk, node)->mass / (uint64_t)degree : 0;
 }
 
-/* Carries a change of a node at the head's level `level` to the nodes behind it. */
+/* Propagates a change of a node at `level` of the unrepaired walk to the next level. */
 static void pass_on(vlp_walk *walk, int32_t node, int32_t level) {
     const vlp_graph *graph = walk->graph;
     bool stays = walk->changed[node].level == level;
@@ -145,12 +145,12 @@ static void pass_on(vlp_walk *walk, int32_t node, int32_t level) {
         int32_t next = graph->neighbor[slot];
         if (walk->nodes[next].level != level + 1) continue;
         vlp_walk_node *changed = touch(walk, next, &walk->next_dirty);
-        changed->mass += now - before; /* modulo 2^64: the sum is exact */
+        changed->mass += now - before; /* exact modulo 2^64 */
         changed->parents -= !stays;
     }
 }
 
-/* Gives a level to the orphans that a node of `level` leads to. */
+/* Assigns a level to the orphans that are neighbours of a node at `level`. */
 static void adopt_orphans(vlp_walk *walk, int32_t level, int32_t count) {
     const vlp_graph *graph = walk->graph;
     int32_t left = 0;
@@ -170,13 +170,13 @@ static void adopt_orphans(vlp_walk *walk, int32_t level, int32_t count) {
             walk->orphans.items[left++] = node;
         }
     }
-    /* Behind these stand the nodes that became orphans just now. */
+    /* After these come the nodes that have just become orphans. */
     for (int32_t i = count; i < walk->orphans.count; i++)
         walk->orphans.items[left++] = walk->orphans.items[i];
     walk->orphans.count = left;
 }
 
-/* Moves the repair from its level to the next, which the head's walk has completed. */
+/* Advances the repair by one level, which the unrepaired walk has completed. */
 static void repair_next(vlp_walk *walk) {
     int32_t level = walk->repair_level;
     int32_t waiting = walk->orphans.count;
@@ -206,7 +206,8 @@ bool vlp_walk_start(vlp_walk *walk, int32_t head, int64_t left_out) {
     int64_t degree = vlp_graph_degree(graph, head) - own;
     if (degree <= 0) return false;
     uint64_t share = VLP_WALK_UNIT / (uint64_t)degree;
-    /* An edge between the head and another node can be repaired, which pays where a walk serves many. */
+    /* An edge between the start entity and another node can be repaired, which is worthwhile if the
+     * walk serves several queries. */
     bool repair = own == 1 && degree >= REPAIR_DEGREE;
     int64_t without = repair ? -1 : left_out;
     forget_repair(walk);

@@ -1,8 +1,7 @@
-/* numpy's .npy files: magic, version, the length of a header, the header (a literal of Python's),
- * values.
+/* .npy files: magic, version, header length, header (a Python literal), values.
  *
- * The reader takes every spelling of the header's dictionary that Python would, as far as it can
- * describe a plain array of numbers, and wants the file to end with the last value. */
+ * The reader accepts every spelling of the header that Python accepts for a plain array of numbers,
+ * and requires the file to end with the last value. */
 #include "store/npy.h"
 
 #include <inttypes.h>
@@ -24,12 +23,12 @@ static void print_shape(char out[128], int32_t dimensions, const int64_t *shape)
 }
 
 static void put_header(vlp_writer *writer, const vlp_tensor *tensor) {
-    /* numpy has no type for BF16; as fp32 it keeps every value. */
+    /* numpy has no bf16; fp32 represents every value exactly. */
     static const char *const types[] = {[VLP_F32] = "<f4", [VLP_F64] = "<f8", [VLP_I32] = "<i4",
                                         [VLP_I64] = "<i8", [VLP_U8] = "|u1",  [VLP_BF16] = "<f4"};
     char shape[128], header[320];
     print_shape(shape, tensor->dimensions, tensor->shape);
-    const int start = sizeof magic + 4; /* with two bytes of version and two of length */
+    const int start = sizeof magic + 4; /* including two bytes each of version and length */
     int length =
         snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
                  types[tensor->type], shape);
@@ -66,7 +65,7 @@ void vlp_npy_put(vlp_writer *writer, const vlp_tensor *tensor) {
 vlp_status vlp_npy_write(const char *path, const vlp_tensor *tensor) {
     int64_t bytes;
     if (!vlp_shape_bytes(&bytes, tensor->dimensions, tensor->shape, vlp_tensor_type_size(tensor->type)))
-        return vlp_fail(VLP_ERROR_ARGUMENT, "cannot write %s: its shape is not a possible one", path);
+        return vlp_fail(VLP_ERROR_ARGUMENT, "cannot write %s: its shape is invalid", path);
     vlp_writer *writer = NULL;
     VLP_TRY(vlp_writer_open(&writer, path));
     vlp_npy_put(writer, tensor);
@@ -90,8 +89,8 @@ typedef struct header {
 
 typedef struct parser {
     const char *name;
-    const char *text; /* the file from its start, so that positions in messages are the file's */
-    size_t size, at;  /* size: where the header ends */
+    const char *text; /* the file from its start; positions in messages refer to the file */
+    size_t size, at;  /* size: the end of the header */
 } parser;
 
 static vlp_status fail_at(const parser *p, const char *cause) {
@@ -109,7 +108,7 @@ static bool take(parser *p, char byte) {
     return true;
 }
 
-/* A word of Python's that no letter follows. */
+/* A Python keyword, not followed by a letter. */
 static bool take_word(parser *p, const char *word) {
     size_t length = strlen(word);
     peek(p);
@@ -120,19 +119,19 @@ static bool take_word(parser *p, const char *word) {
     return true;
 }
 
-/* A text in either kind of quotes, of printable ASCII without escapes: what a type or a key consists of.
- * Longer ones than `out` takes are none of these. */
+/* A string in single or double quotes, of printable ASCII without escapes, as types and keys are.
+ * Longer strings than `out` are errors. */
 static vlp_status parse_text(parser *p, char out[32]) {
     char quote = peek(p);
-    if (quote != '\'' && quote != '"') return fail_at(p, "a text in quotes is expected");
+    if (quote != '\'' && quote != '"') return fail_at(p, "a string in quotes is expected");
     size_t length = 0;
     for (p->at++; p->at < p->size && p->text[p->at] != quote; p->at++) {
         char byte = p->text[p->at];
-        if (byte < 0x20 || byte > 0x7e || byte == '\\') return fail_at(p, "a character out of place");
-        if (length == 31) return fail_at(p, "the text is too long");
+        if (byte < 0x20 || byte > 0x7e || byte == '\\') return fail_at(p, "an unexpected character");
+        if (length == 31) return fail_at(p, "the string is too long");
         out[length++] = byte;
     }
-    if (p->at == p->size) return fail_at(p, "the text does not end");
+    if (p->at == p->size) return fail_at(p, "an unterminated string");
     p->at++;
     out[length] = '\0';
     return VLP_OK;
@@ -140,7 +139,7 @@ static vlp_status parse_text(parser *p, char out[32]) {
 
 static vlp_status parse_type(parser *p, value_type *out) {
     if (peek(p) == '[' || peek(p) == '(')
-        return vlp_fail(VLP_ERROR_FORMAT, "%s: structured values are not read", p->name);
+        return vlp_fail(VLP_ERROR_FORMAT, "%s: structured values are not supported", p->name);
     char text[32];
     VLP_TRY(parse_text(p, text));
     for (int i = 0; i < VALUE_TYPES; i++) {
@@ -148,14 +147,14 @@ static vlp_status parse_type(parser *p, value_type *out) {
         bool single = value_types[i].size == 1;
         if (text[0] == '>' && !single)
             return vlp_fail(VLP_ERROR_FORMAT,
-                            "%s: big-endian values ('%s') are not read; save it as '<%s'", p->name, text,
-                            value_types[i].code);
+                            "%s: big-endian values ('%s') are not supported; save it as '<%s'", p->name,
+                            text, value_types[i].code);
         if (!strchr(single ? "<>|" : "<", text[0])) break;
         *out = (value_type)i;
         return VLP_OK;
     }
     return vlp_fail(VLP_ERROR_FORMAT,
-                    "%s: values of type '%s' are not read (<f2, <f4, <f8, <i4, <i8 and |u1 are)",
+                    "%s: values of type '%s' are not supported (<f2, <f4, <f8, <i4, <i8 and |u1 are)",
                     p->name, text);
 }
 
@@ -181,7 +180,7 @@ static vlp_status parse_shape(parser *p, header *out) {
                             VLP_TENSOR_DIMENSIONS);
         VLP_TRY(parse_size(p, &out->shape[out->dimensions++]));
         comma = take(p, ',');
-        /* (3) is a number to Python, and no shape. */
+        /* In Python (3) is a number, not a shape. */
         if (out->dimensions == 1 && !comma) return fail_at(p, "',' is expected");
     }
     return VLP_OK;
@@ -220,25 +219,25 @@ static vlp_status parse_header(parser *p, header *out) {
         return vlp_fail(VLP_ERROR_FORMAT, "%s: the header needs descr, fortran_order and shape",
                         p->name);
     peek(p);
-    return p->at == p->size ? VLP_OK : fail_at(p, "the header goes on behind its '}'");
+    return p->at == p->size ? VLP_OK : fail_at(p, "the header continues after its '}'");
 }
 
-/* Finds the header: behind magic and version, with a length of two bytes or, from version 2 on, of four.
- */
+/* Finds the header: after magic and version, with a length of two bytes, or four from version 2 on. */
 static vlp_status find_header(parser *p, const char *data, size_t size) {
     if (size < sizeof magic + 2 || memcmp(data, magic, sizeof magic) != 0)
         return vlp_fail(VLP_ERROR_FORMAT, "%s: not a .npy file", p->name);
     int major = (unsigned char)data[6], minor = (unsigned char)data[7];
     if (major < 1 || major > 3 || minor != 0)
         return vlp_fail(VLP_ERROR_FORMAT,
-                        "%s: version %d.%d of the format is not known (1.0 to 3.0 are)", p->name, major,
-                        minor);
+                        "%s: version %d.%d of the format is not supported (1.0 to 3.0 are)", p->name,
+                        major, minor);
     p->text = data;
     p->at = sizeof magic + (major == 1 ? 4 : 6);
     uint32_t length = 0;
     if (p->at <= size) memcpy(&length, data + sizeof magic + 2, major == 1 ? 2 : 4);
     if (p->at > size || length > size - p->at)
-        return vlp_fail(VLP_ERROR_FORMAT, "%s: the header is not whole; the file is cut short", p->name);
+        return vlp_fail(VLP_ERROR_FORMAT, "%s: the header is incomplete; the file is truncated",
+                        p->name);
     p->size = p->at + length;
     return VLP_OK;
 }
@@ -247,18 +246,18 @@ static vlp_status find_header(parser *p, const char *data, size_t size) {
 
 static float half_to_float(uint16_t half) {
     uint32_t sign = (uint32_t)(half >> 15) << 31, exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;
-    if (exponent == 0) { /* zero and subnormals: multiples of 2^-24, all of which fp32 has */
+    if (exponent == 0) { /* zero and subnormals: multiples of 2^-24, exact in fp32 */
         float value = (float)fraction * 0x1p-24f;
         return sign ? -value : value;
     }
-    /* The bias goes from 15 to 127; infinities and NaNs keep an exponent of ones. */
+    /* The bias changes from 15 to 127; the exponent of infinities and NaNs stays all ones. */
     uint32_t bits = sign | (exponent == 31 ? 255 : exponent + 112) << 23 | fraction << 13;
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-/* Values lie where the header ends, aligned or not, so that they are copied by bytes. */
+/* Values start at the end of the header, possibly unaligned: copied by bytes. */
 #define CONVERT(type, conversion)                                                                       \
     for (int64_t i = 0; i < count; i++) {                                                               \
         type value;                                                                                     \
@@ -287,8 +286,8 @@ static void convert(float *out, const char *in, int64_t count, int64_t stride, v
     }
 }
 
-/* Row by row of the last dimension. In Fortran order the first index runs fastest, so that a row's
- * values lie as far apart as there are rows. */
+/* Converts row by row of the last dimension. In Fortran order the first index is contiguous, so the
+ * values of a row have a stride. */
 static void convert_fortran(float *out, const char *in, const header *h, int64_t count) {
     int32_t last = h->dimensions - 1;
     int64_t length = h->shape[last], strides[VLP_TENSOR_DIMENSIONS] = {1};
@@ -315,8 +314,8 @@ vlp_status vlp_npy_parse(vlp_array *out, const char *name, const void *data, siz
     if (!fits || (uint64_t)bytes != size - p.size) {
         char shape[128];
         print_shape(shape, h.dimensions, h.shape);
-        return vlp_fail(VLP_ERROR_FORMAT, "%s: %zu bytes of values do not make the shape %s of %s", name,
-                        size - p.size, shape, value_types[h.type].code);
+        return vlp_fail(VLP_ERROR_FORMAT, "%s: %zu bytes of values do not match the shape %s of %s",
+                        name, size - p.size, shape, value_types[h.type].code);
     }
     int64_t count = bytes / element;
     float *values = vlp_alloc((size_t)count, sizeof *values);

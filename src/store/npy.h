@@ -1,15 +1,16 @@
-/* numpy's .npy files: one array each, little-endian, C order, version 1.0 written, 1.0 to 3.0 read. */
+/* .npy files: one array each, little-endian. Writes version 1.0 in C order, reads versions 1.0 to 3.0.
+ */
 #ifndef VLP_STORE_NPY_H
 #define VLP_STORE_NPY_H
 
 #include "store/safetensors.h"
 
-vlp_status vlp_npy_write(const char *path, const vlp_tensor *tensor); /* atomic; the name is not used */
-/* The same into a writer of the caller's. The shape is a possible one. */
+/* Writes the file atomically; the name of the tensor is not used. */
+vlp_status vlp_npy_write(const char *path, const vlp_tensor *tensor);
+/* The same into the caller's writer; the shape is valid. */
 void vlp_npy_put(vlp_writer *writer, const vlp_tensor *tensor);
 
-/* An array as fp32, whatever float or integer type the file has (f2, f4, f8, i4, i8), in C order also
- * when the file is in Fortran order. */
+/* An array converted to fp32 from any type of the file (f2, f4, f8, i4, i8, u1) and to C order. */
 typedef struct vlp_array {
     float *data;
     int32_t dimensions;

@@ -1,12 +1,12 @@
-/* What the files of src/store share, and their readers and writer on memory instead of files: that is
- * what the fuzz targets and the tests of damage call, many thousand times a second. */
+/* Shared by the files of src/store, and the readers and the writer for memory instead of files, which
+ * fuzz targets and tests of damaged files use. */
 #ifndef VLP_STORE_PARSE_H
 #define VLP_STORE_PARSE_H
 
 #include "store/npy.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "both formats are little-endian, and values are copied as they are");
+               "both formats are little-endian, and values are copied unchanged");
 
 #define VLP_CHECKSUM_KEY "xxh3_128"
 #define VLP_METADATA_KEY "__metadata__"
@@ -14,56 +14,56 @@ enum { VLP_CHECKSUM_DIGITS = 32, VLP_LENGTH_SIZE = 8, VLP_HEADER_LIMIT = 1000000
 
 /* ---- Shapes, keys, names ---- */
 
-/* The bytes of an array; false when they do not fit an int64_t, when there are too many dimensions, or
- * when one is negative. An empty array has to pass as if its zeros were ones: whoever multiplies some of
- * its dimensions must not overflow either. */
+/* The size of an array in bytes; false if it overflows an int64_t, or if there are too many dimensions
+ * or a negative one. Zeros of an empty array count as ones here, so that products of some of its
+ * dimensions cannot overflow either. */
 bool vlp_shape_bytes(int64_t *out, int32_t dimensions, const int64_t *shape, size_t element);
 
-/* Of an array whose shape is known to be possible. */
+/* Of an array whose shape has been checked. */
 size_t vlp_tensor_bytes(const vlp_tensor *tensor);
 
 /* For sorting and searching pairs by their keys. */
 int vlp_pair_compare(const void *left, const void *right);
 
-/* A name from outside as a message may quote it: not too long, and cut between characters. */
+/* A name for a message: truncated at a character boundary. */
 typedef struct vlp_quoted {
     char text[72];
 } vlp_quoted;
 vlp_quoted vlp_quote(const char *name);
 
-/* "F32"; asserts that the type is one. */
+/* "F32"; asserts that the type is valid. */
 const char *vlp_tensor_type_name(vlp_tensor_type type);
-/* False when no type has that name. */
+/* False if there is no such type. */
 bool vlp_tensor_type_find(vlp_tensor_type *out, const char *name);
 
 /* ---- safetensors ---- */
 
 struct vlp_safetensors {
     char *name;                 /* of the file, for messages */
-    vlp_map map;                /* empty when it was parsed from memory */
+    vlp_map map;                /* empty if parsed from memory */
     vlp_tensor *tensors;        /* (tensor_count), in the order of their data */
     const vlp_tensor **by_name; /* (tensor_count), sorted */
     vlp_pair *pairs;            /* (pair_count), sorted by key */
     int32_t tensor_count, pair_count;
-    char *strings; /* what names, keys and values point into */
-    char *copies;  /* the data of tensors that do not lie aligned in the file */
+    char *strings; /* storage of names, keys and values */
+    char *copies;  /* copies of tensors that are unaligned in the file */
 };
 
 typedef enum vlp_checksum_rule {
-    VLP_CHECKSUM_IGNORED = 0, /* for fuzzing: no mutation would ever fit its checksum */
-    VLP_CHECKSUM_VERIFIED,    /* where there is one */
+    VLP_CHECKSUM_IGNORED = 0, /* for fuzzing, as no mutation has a valid checksum */
+    VLP_CHECKSUM_VERIFIED,    /* if there is one */
     VLP_CHECKSUM_REQUIRED
 } vlp_checksum_rule;
 
-/* `data` has to live as long as what is made of it. */
+/* `data` must outlive the result. */
 vlp_status vlp_safetensors_parse(vlp_safetensors **out, const char *name, const void *data, size_t size,
                                  vlp_checksum_rule rule);
 
-/* All that a file consists of: `header`, then the data of `tensors` one behind the other. */
+/* The content of a file: `header`, then the data of `tensors`, concatenated. */
 typedef struct vlp_layout {
-    char *header; /* from the eight bytes of length to where the data starts */
+    char *header; /* from the eight bytes of length to the start of the data */
     size_t header_size;
-    vlp_tensor *tensors; /* (tensor_count) the caller's, ordered as they lie in the file */
+    vlp_tensor *tensors; /* (tensor_count) of the caller, in the order of the file */
     int32_t tensor_count;
 } vlp_layout;
 vlp_status vlp_layout_make(vlp_layout *out, const char *name, const vlp_tensor *tensors,

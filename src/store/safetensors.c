@@ -1,10 +1,9 @@
-/* Named arrays in one file: the writer, and what is asked of a file once it was read. How one is read is
- * in safetensors_parse.c.
+/* Named arrays in one file: the writer, and access to a file that was read. The parser is in
+ * safetensors_parse.c.
  *
- * The writer's bytes depend on nothing but its arguments. The format wants the data without holes, so
- * that nothing can be padded but the header: it is filled with spaces until the data starts at a
- * multiple of 64 bytes, and the arrays with the larger elements come first. Each then lies aligned to
- * its elements. */
+ * The bytes written depend only on the arguments. The format does not allow gaps in the data, so only
+ * the header is padded, with spaces, until the data starts at a multiple of 64 bytes; arrays with
+ * larger elements come first. So each array is aligned to its elements. */
 #include "store/safetensors.h"
 
 #include <inttypes.h>
@@ -65,9 +64,9 @@ bool vlp_shape_bytes(int64_t *out, int32_t dimensions, const int64_t *shape, siz
 
 vlp_quoted vlp_quote(const char *name) {
     vlp_quoted quoted;
-    const size_t room = sizeof quoted.text - sizeof "...";
+    const size_t capacity = sizeof quoted.text - sizeof "...";
     size_t length = strlen(name);
-    size_t shown = vlp_utf8_valid_prefix(name, length < room ? length : room);
+    size_t shown = vlp_utf8_valid_prefix(name, length < capacity ? length : capacity);
     memcpy(quoted.text, name, shown);
     strcpy(quoted.text + shown, shown < length ? "..." : "");
     return quoted;
@@ -111,8 +110,8 @@ static bool is_utf8(const char *text) {
     return vlp_utf8_valid_prefix(text, length) == length;
 }
 
-/* Refuses what no reader would take back. The names are the program's own and a few dozen at most, so
- * that comparing each with each is the simplest that does. */
+/* Refuses what the reader would refuse. There are at most a few dozen names, so comparing all pairs is
+ * fast enough. */
 static vlp_status check_tensors(const char *name, const vlp_tensor *tensors, int32_t count) {
     int64_t total = 0, bytes;
     for (int32_t i = 0; i < count; i++) {
@@ -121,13 +120,13 @@ static vlp_status check_tensors(const char *name, const vlp_tensor *tensors, int
         if (!is_utf8(tensor->name))
             cause = "its name is not UTF-8";
         else if (strcmp(tensor->name, VLP_METADATA_KEY) == 0)
-            cause = "the format keeps that name for itself";
+            cause = "the name is reserved by the format";
         else if (!vlp_shape_bytes(&bytes, tensor->dimensions, tensor->shape,
                                   vlp_tensor_type_size(tensor->type)) ||
                  __builtin_add_overflow(total, bytes, &total))
-            cause = "its shape is not a possible one";
+            cause = "its shape is invalid";
         for (int32_t k = 0; k < i && !cause; k++)
-            if (strcmp(tensors[k].name, tensor->name) == 0) cause = "there are two of that name";
+            if (strcmp(tensors[k].name, tensor->name) == 0) cause = "the name is used twice";
         if (cause)
             return vlp_fail(VLP_ERROR_ARGUMENT, "cannot write %s: tensor '%s': %s", name,
                             vlp_quote(tensor->name).text, cause);
@@ -135,14 +134,14 @@ static vlp_status check_tensors(const char *name, const vlp_tensor *tensors, int
     return VLP_OK;
 }
 
-/* Sorts the caller's pairs and the checksum's, and refuses what no reader would take back. */
+/* Sorts the pairs, including that of the checksum, and refuses what the reader would refuse. */
 static vlp_status sort_pairs(vlp_pair *pairs, int32_t count, const char *name) {
     qsort(pairs, (size_t)count, sizeof *pairs, vlp_pair_compare);
     for (int32_t i = 0; i < count; i++) {
         const char *cause = NULL;
         if (!is_utf8(pairs[i].key) || !is_utf8(pairs[i].value)) cause = "it is not UTF-8";
         if (i > 0 && strcmp(pairs[i - 1].key, pairs[i].key) == 0)
-            cause = "there are two of that key (the checksum's is " VLP_CHECKSUM_KEY ")";
+            cause = "the key is used twice (that of the checksum is " VLP_CHECKSUM_KEY ")";
         if (cause)
             return vlp_fail(VLP_ERROR_ARGUMENT, "cannot write %s: metadata '%s': %s", name,
                             vlp_quote(pairs[i].key).text, cause);
@@ -150,7 +149,7 @@ static vlp_status sort_pairs(vlp_pair *pairs, int32_t count, const char *name) {
     return VLP_OK;
 }
 
-/* What a header of these takes at most. Every byte of a text may become an escape of six. */
+/* The maximum size of the header. Every byte of a text may become an escape of six bytes. */
 static size_t header_bound(const vlp_tensor *tensors, int32_t tensor_count, const vlp_pair *pairs,
                            int32_t pair_count) {
     size_t bound = 256;
@@ -160,7 +159,7 @@ static size_t header_bound(const vlp_tensor *tensors, int32_t tensor_count, cons
     return bound;
 }
 
-/* Writes a JSON string and returns where it ends. */
+/* Writes a JSON string and returns its end. */
 static char *put_string(char *at, const char *text) {
     *at++ = '"';
     for (; *text; text++) {
@@ -175,7 +174,7 @@ static char *put_string(char *at, const char *text) {
     return at;
 }
 
-/* Sets *checksum to where the value of the checksum starts. */
+/* Sets *checksum to the position of the value of the checksum. */
 static char *put_metadata(char *at, const vlp_pair *pairs, int32_t count, char **checksum) {
     at = stpcpy(at, "\"" VLP_METADATA_KEY "\":{");
     for (int32_t i = 0; i < count; i++) {
@@ -198,7 +197,7 @@ static char *put_tensor(char *at, const vlp_tensor *tensor, size_t begin) {
     return at + sprintf(at, "],\"data_offsets\":[%zu,%zu]}", begin, begin + vlp_tensor_bytes(tensor));
 }
 
-/* Fills layout->header, which has room for it, and the checksum in it. */
+/* Fills layout->header, which is large enough, and the checksum in it. */
 static vlp_status make_header(vlp_layout *layout, const char *name, const vlp_pair *pairs,
                               int32_t pair_count) {
     char *text = layout->header + VLP_LENGTH_SIZE, *at = text, *checksum = text;

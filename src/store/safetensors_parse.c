@@ -1,13 +1,13 @@
-/* Reading the safetensors format. Nothing of a file is believed before it is checked:
+/* Parses the safetensors format. Files are untrusted; everything is checked:
  *
  *   length    8 bytes, little-endian: of the header
  *   header    {"__metadata__": {"key": "value"}, "name": {"dtype": "F32", "shape": [2, 3],
- *             "data_offsets": [0, 24]}}, then spaces; it starts with its brace
- *   data      every byte of it belongs to exactly one array
+ *             "data_offsets": [0, 24]}}, then spaces; it starts with '{'
+ *   data      every byte belongs to exactly one array
  *
- * The parser takes JSON of exactly this shape. Nothing nests deeper than a tensor's two lists, so that
- * no input can make it recurse. Texts are decoded into one block as large as the header: a decoded text
- * with its terminating zero is never longer than the quoted one. */
+ * The parser accepts only JSON of this structure, whose nesting is bounded, so that no input can make
+ * it recurse. Strings are decoded into one buffer of the size of the header: a decoded string with its
+ * terminating zero is never longer than the quoted one. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +20,11 @@ typedef struct parser {
     const char *name;
     const char *text; /* the header */
     size_t size, at;
-    const char *data; /* behind it */
+    const char *data; /* after it */
     size_t data_size;
     size_t strings_used;
-    size_t string_at;     /* where the last string starts in the header, behind its quote */
-    const char *checksum; /* its value, NULL when there is none, and where it stands */
+    size_t string_at;     /* the start of the last string in the header, after its quote */
+    const char *checksum; /* its value, or NULL, and its position */
     size_t checksum_at;
     bool has_metadata;
     int64_t tensor_capacity, pair_capacity;
@@ -36,7 +36,7 @@ static vlp_status fail_at(const parser *p, const char *cause) {
     return vlp_fail(VLP_ERROR_FORMAT, "%s: byte %zu of the header: %s", p->name, p->at, cause);
 }
 
-/* The next byte that is not white space, which is not taken; '\0' at the end. */
+/* The next byte that is not white space, without consuming it; '\0' at the end. */
 static char peek(parser *p) {
     while (p->at < p->size && memchr(" \t\n\r", p->text[p->at], 4)) p->at++;
     return p->at < p->size ? p->text[p->at] : '\0';
@@ -76,12 +76,12 @@ static char *put_utf8(char *out, int32_t code) {
     return out;
 }
 
-/* What follows "\u", with the second half of a pair; names are C strings, so that zero cannot be one of
- * their characters. */
+/* The part of an escape after "\u", with the second half of a surrogate pair. Names are C strings, so
+ * U+0000 is refused. */
 static vlp_status parse_code(parser *p, char **out) {
     int32_t code = parse_hex(p, p->at);
     if (code < 0) return fail_at(p, "\\u needs four hexadecimal digits");
-    if (code == 0) return fail_at(p, "a zero character in a text");
+    if (code == 0) return fail_at(p, "U+0000 in a string");
     p->at += 4;
     if (code >= 0xd800 && code < 0xe000) {
         bool pair = code < 0xdc00 && p->size - p->at >= 6 && memcmp(p->text + p->at, "\\u", 2) == 0;
@@ -102,7 +102,7 @@ static vlp_status parse_escape(parser *p, char **out) {
         return parse_code(p, out);
     }
     const char *found = letter ? strchr(letters, letter) : NULL;
-    if (!found) return fail_at(p, "an escape that JSON does not have");
+    if (!found) return fail_at(p, "an invalid escape");
     *(*out)++ = meant[found - letters];
     p->at++;
     return VLP_OK;
@@ -110,13 +110,13 @@ static vlp_status parse_escape(parser *p, char **out) {
 
 static vlp_status parse_string(parser *p, const char **out) {
     *out = "";
-    VLP_TRY(expect(p, '"', "a text in quotes is expected"));
+    VLP_TRY(expect(p, '"', "a string in quotes is expected"));
     p->string_at = p->at;
     char *start = p->file->strings + p->strings_used, *end = start;
     for (;;) {
-        if (p->at == p->size) return fail_at(p, "the text does not end");
+        if (p->at == p->size) return fail_at(p, "an unterminated string");
         char byte = p->text[p->at];
-        if ((unsigned char)byte < 0x20) return fail_at(p, "a control character in a text");
+        if ((unsigned char)byte < 0x20) return fail_at(p, "a control character in a string");
         p->at++;
         if (byte == '"') break;
         if (byte == '\\')
@@ -148,8 +148,8 @@ static vlp_status parse_integer(parser *p, int64_t *out) {
     return VLP_OK;
 }
 
-/* Goes on to the next key of an object whose brace was taken, and over its colon; *key is NULL at the
- * end. */
+/* Advances to the next key of an object, after its brace, and past the colon; *key is NULL at the end.
+ */
 static vlp_status next_member(parser *p, bool first, const char **key) {
     *key = NULL;
     if (peek(p) == '}') {
@@ -161,7 +161,7 @@ static vlp_status next_member(parser *p, bool first, const char **key) {
     return expect(p, ':', "':' is expected");
 }
 
-/* A list of at most `limit` numbers; *count is how many there are. */
+/* A list of at most `limit` numbers; *count is their number. */
 static vlp_status parse_list(parser *p, int64_t *out, int32_t limit, int32_t *count) {
     VLP_TRY(expect(p, '[', "'[' is expected"));
     *count = 0;
@@ -191,16 +191,16 @@ static vlp_status parse_type(parser *p, vlp_tensor *tensor) {
     if (vlp_tensor_type_find(&tensor->type, type)) return VLP_OK;
     return vlp_fail(
         VLP_ERROR_FORMAT,
-        "%s: tensor '%s' is of type '%s', which is not read here (F32, F64, I32, I64, U8 and "
+        "%s: tensor '%s' is of type '%s', which is not supported (F32, F64, I32, I64, U8 and "
         "BF16 are)",
         p->name, vlp_quote(tensor->name).text, vlp_quote(type).text);
 }
 
-/* Gives the tensor its data, when the offsets say what type and shape say. */
+/* Sets the data of the tensor, if the offsets match its type and shape. */
 static vlp_status place_tensor(const parser *p, vlp_tensor *tensor, const int64_t offsets[2]) {
     int64_t bytes;
     if (!vlp_shape_bytes(&bytes, tensor->dimensions, tensor->shape, vlp_tensor_type_size(tensor->type)))
-        return fail_tensor(p, tensor->name, "is larger than any memory");
+        return fail_tensor(p, tensor->name, "is too large");
     if (offsets[1] - offsets[0] != bytes)
         return vlp_fail(VLP_ERROR_FORMAT,
                         "%s: tensor '%s' takes %" PRId64 " bytes, and its offsets are %" PRId64
@@ -209,7 +209,7 @@ static vlp_status place_tensor(const parser *p, vlp_tensor *tensor, const int64_
     if ((uint64_t)offsets[1] > p->data_size)
         return vlp_fail(VLP_ERROR_FORMAT,
                         "%s: tensor '%s' ends at byte %" PRId64
-                        " of the data, and there are %zu; the file is cut short",
+                        " of the data, and there are %zu; the file is truncated",
                         p->name, vlp_quote(tensor->name).text, offsets[1], p->data_size);
     tensor->data = p->data + offsets[0];
     return VLP_OK;
@@ -289,7 +289,7 @@ static vlp_status parse_header(parser *p) {
 
 /* ---- The whole ----------------------------------------------------------------------------------- */
 
-/* By place; an empty array before the one that starts where it stands; the name makes it one order. */
+/* By position; an empty array precedes the one at the same position; names break ties. */
 static int compare_places(const void *left, const void *right) {
     const vlp_tensor *a = left, *b = right;
     if (a->data != b->data) return (const char *)a->data < (const char *)b->data ? -1 : 1;
@@ -302,7 +302,7 @@ static int compare_names(const void *left, const void *right) {
     return strcmp((*(const vlp_tensor *const *)left)->name, (*(const vlp_tensor *const *)right)->name);
 }
 
-/* Every byte of the data is some tensor's, and of one only. */
+/* Checks that every byte of the data belongs to exactly one tensor. */
 static vlp_status check_places(const parser *p) {
     vlp_safetensors *file = p->file;
     qsort(file->tensors, (size_t)file->tensor_count, sizeof *file->tensors, compare_places);
@@ -310,8 +310,8 @@ static vlp_status check_places(const parser *p) {
     for (int32_t i = 0; i < file->tensor_count; i++) {
         const vlp_tensor *tensor = &file->tensors[i];
         size_t begin = (size_t)((const char *)tensor->data - p->data);
-        if (begin < end) return fail_tensor(p, tensor->name, "overlaps with another one");
-        if (begin > end) return fail_tensor(p, tensor->name, "has a hole before it");
+        if (begin < end) return fail_tensor(p, tensor->name, "overlaps another one");
+        if (begin > end) return fail_tensor(p, tensor->name, "has a gap before it");
         end = begin + vlp_tensor_bytes(tensor);
     }
     if (end == p->data_size) return VLP_OK;
@@ -342,7 +342,7 @@ static vlp_status check_checksum(const parser *p, vlp_checksum_rule rule) {
     if (!p->checksum)
         return vlp_fail(VLP_ERROR_FORMAT, "%s: damaged (it has no checksum " VLP_CHECKSUM_KEY ")",
                         p->name);
-    /* The digits stand in the header as they are: an escape among them is nothing that we write. */
+    /* The digits are in the header unescaped; the writer never escapes them. */
     bool fits = strlen(p->checksum) == VLP_CHECKSUM_DIGITS &&
                 memcmp(p->checksum, p->text + p->checksum_at, VLP_CHECKSUM_DIGITS) == 0;
     if (fits) {
@@ -352,15 +352,15 @@ static vlp_status check_checksum(const parser *p, vlp_checksum_rule rule) {
         fits = strcmp(digits, p->checksum) == 0;
     }
     if (fits) return VLP_OK;
-    return vlp_fail(VLP_ERROR_FORMAT, "%s: damaged (the checksum does not fit)", p->name);
+    return vlp_fail(VLP_ERROR_FORMAT, "%s: damaged (the checksum does not match)", p->name);
 }
 
 static bool is_aligned(const vlp_tensor *tensor) {
     return (uintptr_t)tensor->data % vlp_tensor_type_size(tensor->type) == 0;
 }
 
-/* The format does not ask for alignment, C does. Files of ours and of most others have it; of the rest
- * the arrays that lie badly are copied. */
+/* The format does not require alignment, but C does. Unaligned arrays, which most writers avoid, are
+ * copied. */
 static vlp_status align_tensors(vlp_safetensors *file) {
     const size_t unit = 8;
     size_t needed = 0;
@@ -369,7 +369,7 @@ static vlp_status align_tensors(vlp_safetensors *file) {
             needed += (vlp_tensor_bytes(&file->tensors[i]) / unit + 1) * unit;
     if (needed == 0) return VLP_OK;
     char *at = file->copies = vlp_alloc(needed, 1);
-    if (!at) return vlp_fail_memory("tensors that do not lie aligned");
+    if (!at) return vlp_fail_memory("unaligned tensors");
     for (int32_t i = 0; i < file->tensor_count; i++) {
         vlp_tensor *tensor = &file->tensors[i];
         if (is_aligned(tensor)) continue;
@@ -381,20 +381,20 @@ static vlp_status align_tensors(vlp_safetensors *file) {
     return VLP_OK;
 }
 
-/* Finds header and data in the bytes of a file. */
+/* Locates header and data in a file. */
 static vlp_status split_file(parser *p, const char *data, size_t size) {
     uint64_t length;
     if (size < sizeof length)
-        return vlp_fail(VLP_ERROR_FORMAT, "%s: %zu bytes are no safetensors file", p->name, size);
+        return vlp_fail(VLP_ERROR_FORMAT, "%s: %zu bytes are not a safetensors file", p->name, size);
     memcpy(&length, data, sizeof length);
     if (length > VLP_HEADER_LIMIT)
         return vlp_fail(VLP_ERROR_FORMAT,
                         "%s: a header of %" PRIu64
-                        " bytes; this is no safetensors file, or it is damaged",
+                        " bytes; this is not a safetensors file, or it is damaged",
                         p->name, length);
     if (length > size - sizeof length)
         return vlp_fail(VLP_ERROR_FORMAT,
-                        "%s: a header of %" PRIu64 " bytes, and %zu are there; the file is cut short",
+                        "%s: a header of %" PRIu64 " bytes, and %zu are there; the file is truncated",
                         p->name, length, size - sizeof length);
     p->text = data + sizeof length;
     p->size = length;
@@ -418,7 +418,7 @@ vlp_status vlp_safetensors_parse(vlp_safetensors **out, const char *name, const 
         status = vlp_fail_memory("the header of a file");
         goto out;
     }
-    /* Also an empty list is an address: the C library's functions ask for one. */
+    /* Not NULL even if empty, as the C library requires for qsort. */
     VLP_CHECK(vlp_grow(&file->tensors, &p.tensor_capacity, 1, sizeof *file->tensors, "tensors"));
     VLP_CHECK(vlp_grow(&file->pairs, &p.pair_capacity, 1, sizeof *file->pairs, "metadata"));
     VLP_CHECK(parse_header(&p));
