@@ -15,7 +15,7 @@ static void print_commands(FILE *stream, const cli_command *commands, const char
     fprintf(stream, "%s\n\nUsage: %s COMMAND ...\n\n", about, prefix);
     for (const cli_command *command = commands; command->name; command++)
         fprintf(stream, "  %-9s %s\n            %s\n", command->name, command->usage, command->help);
-    fprintf(stream, "\n`%s COMMAND --help` tells the options of a command.\n", prefix);
+    fprintf(stream, "\n`%s COMMAND --help` lists the options of a command.\n", prefix);
 }
 
 int cli_dispatch(const cli_command *commands, const char *prefix, const char *about, int argc,
@@ -39,14 +39,14 @@ int cli_dispatch(const cli_command *commands, const char *prefix, const char *ab
 
 /* ---- Options ------------------------------------------------------------------------------------- */
 
-int64_t cli_integer(struct argp_state *state, const char *option, const char *text, int64_t least,
-                    int64_t most) {
+int64_t cli_integer(struct argp_state *state, const char *option, const char *text, int64_t minimum,
+                    int64_t maximum) {
     char *end;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (end == text || *end || errno || value < least || value > most)
+    if (end == text || *end || errno || value < minimum || value > maximum)
         argp_error(state, "%s takes a whole number from %lld to %lld, not '%s'", option,
-                   (long long)least, (long long)most, text_shown(text));
+                   (long long)minimum, (long long)maximum, text_shown(text));
     return value;
 }
 
@@ -59,16 +59,16 @@ vlp_split cli_split(struct argp_state *state, const char *text) {
 void cli_unknown_item(struct argp_state *state, const char *option, const char *item, size_t length) {
     char text[64];
     snprintf(text, sizeof text, "%.*s", (int)length, item);
-    argp_error(state, "%s does not know '%s'", option, text_shown(text));
+    argp_error(state, "%s: unknown item '%s'", option, text_shown(text));
 }
 
-double cli_number(struct argp_state *state, const char *option, const char *text, double least,
-                  double most) {
+double cli_number(struct argp_state *state, const char *option, const char *text, double minimum,
+                  double maximum) {
     char *end;
     errno = 0;
     double value = strtod(text, &end);
-    if (end == text || *end || !isfinite(value) || value < least || value > most)
-        argp_error(state, "%s takes a number from %g to %g, not '%s'", option, least, most,
+    if (end == text || *end || !isfinite(value) || value < minimum || value > maximum)
+        argp_error(state, "%s takes a number from %g to %g, not '%s'", option, minimum, maximum,
                    text_shown(text));
     return value;
 }
@@ -77,8 +77,8 @@ enum { KEY_JSON = 0x1000, KEY_SEED, KEY_THREADS };
 
 static const struct argp_option common_options[] = {
     {"json", KEY_JSON, NULL, 0, "Print one JSON object and nothing else on standard output", 90},
-    {"quiet", 'q', NULL, 0, "Print no progress and no remarks", 90},
-    {"seed", KEY_SEED, "N", 0, "Seed of everything random (0)", 90},
+    {"quiet", 'q', NULL, 0, "Print neither progress nor remarks", 90},
+    {"seed", KEY_SEED, "N", 0, "Seed of all random numbers (0)", 90},
     {"threads", KEY_THREADS, "N", 0, "Threads to use (all)", 90},
     {0}};
 
@@ -118,15 +118,14 @@ static error_t parse_line(int key, char *value, struct argp_state *state) {
         state->child_inputs[0] = &line->common;
         return 0;
     case ARGP_KEY_ARG:
-        if (line->count == job->syntax->most)
-            argp_error(state, "an argument too many: '%s'", text_shown(value));
+        if (line->count == job->syntax->maximum)
+            argp_error(state, "too many arguments: '%s'", text_shown(value));
         line->arguments[line->count++] = value;
         return 0;
     case ARGP_KEY_END:
-        if (line->count < job->syntax->least)
-            argp_error(state, "%d argument%s where %d %s needed", line->count,
-                       line->count == 1 ? "" : "s", job->syntax->least,
-                       job->syntax->least == 1 ? "is" : "are");
+        if (line->count < job->syntax->minimum)
+            argp_error(state, "%d argument%s; %d %s needed", line->count, line->count == 1 ? "" : "s",
+                       job->syntax->minimum, job->syntax->minimum == 1 ? "is" : "are");
         return 0;
     default:
         return job->syntax->parse ? job->syntax->parse(key, value, state, line->own) : ARGP_ERR_UNKNOWN;
@@ -142,7 +141,7 @@ void cli_parse(cli_line *line, const cli_syntax *syntax, int argc, char **argv) 
                               .children = children};
     parse_job job = {line, syntax};
     argp_err_exit_status = EXIT_USAGE;
-    /* argp takes the program's name in messages from here. */
+    /* argp uses this as the name of the program in messages. */
     char name[64];
     snprintf(name, sizeof name, "%s", syntax->name);
     argv[0] = name;
@@ -165,7 +164,7 @@ int cli_fail_next(vlp_status status, const char *next) {
     return EXIT_FAILED;
 }
 
-/* Whether all of standard output was written; says once where it was not. */
+/* Whether standard output was written completely; reports a failure once. */
 static bool output_written(void) {
     static bool failed;
     if (failed) return false;

@@ -1,4 +1,4 @@
-/* What the subcommands share: common options, messages, tables, the end of the program. */
+/* Shared by the subcommands: common options, messages, exit codes. */
 #ifndef VLP_CLI_CLI_H
 #define VLP_CLI_CLI_H
 
@@ -9,7 +9,7 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* Options that every command takes. */
+/* Options of every command. */
 typedef struct cli_common {
     bool json, quiet;
     uint64_t seed;
@@ -26,13 +26,13 @@ typedef struct cli_command {
     cli_run run;
 } cli_command;
 
-/* Runs the command that argv[1] names, or prints the list. `prefix` is what came before ("vlp data"). */
+/* Runs the command named by argv[1], or prints the list. `prefix` is the part before it ("vlp data"). */
 int cli_dispatch(const cli_command *commands, const char *prefix, const char *about, int argc,
                  char **argv);
 
-/* Parses a subcommand's line: `name` ("vlp data stats") goes into messages. `options` are its own, NULL
- * for none; positional arguments are collected, between `least` and `most` of them. Exits on wrong
- * usage and on --help. */
+/* Parses the command line of a subcommand. `name` ("vlp data stats") is used in messages; `options`
+ * are those of the command, or NULL; it takes `minimum` to `maximum` positional arguments. Exits on
+ * wrong usage and on --help. */
 typedef struct cli_line {
     cli_common common;
     char *arguments[8];
@@ -43,42 +43,41 @@ typedef struct cli_line {
 typedef struct cli_syntax {
     const char *name, *arguments, *help;
     const struct argp_option *options;
-    /* Takes an option of the command's own; 0, or ARGP_ERR_UNKNOWN. */
+    /* Parses an option of the command; returns 0 or ARGP_ERR_UNKNOWN. */
     error_t (*parse)(int key, char *value, struct argp_state *state, void *own);
-    int least, most;
+    int minimum, maximum;
 } cli_syntax;
 
 void cli_parse(cli_line *line, const cli_syntax *syntax, int argc, char **argv);
 
-/* Option values; a bad one is a usage error that names the option and its range. */
-int64_t cli_integer(struct argp_state *state, const char *option, const char *text, int64_t least,
-                    int64_t most);
+/* Option values. An invalid value is a usage error that names the option and its range. */
+int64_t cli_integer(struct argp_state *state, const char *option, const char *text, int64_t minimum,
+                    int64_t maximum);
 vlp_split cli_split(struct argp_state *state, const char *text); /* of --split: valid or test */
 #define CLI_DEVICES "auto, cpu or cuda"                          /* the help of --device */
 /* The usage error for an item of a list, `length` bytes of `item`. */
 void cli_unknown_item(struct argp_state *state, const char *option, const char *item, size_t length);
-double cli_number(struct argp_state *state, const char *option, const char *text, double least,
-                  double most);
+double cli_number(struct argp_state *state, const char *option, const char *text, double minimum,
+                  double maximum);
 
-/* An observer that draws on standard error: a bar on a terminal, rare plain lines elsewhere; it asks to
- * stop after SIGINT, SIGTERM or SIGHUP. */
+/* An observer that prints to standard error: a progress bar on a terminal, otherwise a line every few
+ * seconds. It requests a stop after SIGINT, SIGTERM or SIGHUP. */
 const vlp_observer *cli_observer(const cli_common *common);
 void cli_observer_end(void); /* clears the bar */
 
-/* Prints the library's last message; the exit code of a failure. */
+/* Prints the library's last message; returns the exit code of a failure. */
 int cli_fail(void);
-/* The same, and behind it in brackets what to type next: `next`, or, where it is NULL, the remedy that
- * the status has in every command that takes --device. The library's messages know nothing of options.
- */
+/* The same, followed in brackets by what to type next: `next`, or, where it is NULL, the remedy that the
+ * status has in every command that takes --device. The library's messages name no options. */
 int cli_fail_next(vlp_status status, const char *next);
-/* Flushes standard output; the exit code. */
+/* Flushes standard output; returns the exit code. */
 int cli_finish(void);
-/* For atexit: argp prints --help and exits with 0 by itself, whether it could be written or not. */
+/* For atexit: argp prints --help and exits with 0 even if the output could not be written. */
 void cli_check_output(void);
 
-/* An integer with its thousands apart; from a few static buffers, for one printf. */
+/* An integer with thousands separators, in one of a few static buffers, for one printf. */
 const char *cli_count(int64_t value);
-/* "1 entity", "2,000 entities"; likewise. */
+/* "1 entity", "2,000 entities", likewise. */
 const char *cli_things(int64_t count, const char *noun);
 
 #endif

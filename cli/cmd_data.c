@@ -1,4 +1,4 @@
-/* vlp data: the table of its parts, and the ones that make data sets. */
+/* vlp data: its table of subcommands, and those that create data sets. */
 #include <string.h>
 
 #include "cli.h"
@@ -8,15 +8,15 @@
 
 static const cli_command parts[] = {
     {"stats", "DIR", "Counts of a data set", cmd_data_stats},
-    {"audit", "DIR", "What a data set gives away, and what can be copied in it", cmd_data_audit},
-    {"split", "FILE DIR", "Divide a file of triples into train, valid and test", cmd_data_split},
+    {"audit", "DIR", "Leakage between splits, and answers that references give", cmd_data_audit},
+    {"split", "FILE DIR", "Split a file of triples into train, valid and test", cmd_data_split},
     {"import", "wordnet|ntriples|tsv SRC DIR", "Make a data set from other formats", cmd_data_import},
     {"family", "DIR", "Generate people whose relations follow known rules", cmd_data_family},
     {0}};
 
 int cmd_data(int argc, char **argv) {
-    return cli_dispatch(parts, "vlp data", "Look at, check, divide, import and generate data sets.",
-                        argc, argv);
+    return cli_dispatch(parts, "vlp data", "Inspect, check, split, import and generate data sets.", argc,
+                        argv);
 }
 
 static int print_report(const cli_common *common, const char *folder, const vlp_import_report *report) {
@@ -46,7 +46,7 @@ static int print_report(const cli_common *common, const char *folder, const vlp_
     return cli_finish();
 }
 
-/* ---- Dividing, for split and import -------------------------------------------------------------- */
+/* ---- Splitting, for split and import ------------------------------------------------------------- */
 
 typedef struct making {
     vlp_split_options split;
@@ -73,9 +73,11 @@ enum {
 };
 
 #define SPLIT_OPTIONS                                                                                   \
-    {"valid", KEY_VALID, "SHARE", 0, "Share of the triples for valid, 0 to 1 (0.05)", 0},               \
-        {"test", KEY_TEST, "SHARE", 0, "Share of the triples for test, 0 to 1 (0.05)", 0},              \
-        {"by-relation", KEY_BY_RELATION, NULL, 0, "Take the shares from every relation alike", 0}, {    \
+    {                                                                                                   \
+        "valid", KEY_VALID, "SHARE", 0, "Share of the triples for the validation split, 0 to 1 (0.05)", \
+        0},                                                                                             \
+        {"test", KEY_TEST, "SHARE", 0, "Share of the triples for the test split, 0 to 1 (0.05)", 0},    \
+        {"by-relation", KEY_BY_RELATION, NULL, 0, "Take the same share of every relation", 0}, {        \
         "any-entity", KEY_ANY_ENTITY, NULL, 0,                                                          \
             "Let valid and test have entities that train has not (else every entity and relation "      \
             "stays "                                                                                    \
@@ -148,7 +150,7 @@ static making making_start(void) {
                     .family = VLP_FAMILY_OPTIONS_INIT};
 }
 
-/* Gives the common options to the split. */
+/* Copies the common options. */
 static void apply_common(making *chosen, const cli_common *common) {
     chosen->split.threads = common->threads;
     chosen->split.seed = common->seed;
@@ -161,7 +163,7 @@ int cmd_data_split(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp data split",
         "FILE DIR",
-        "Divide a file of triples (.txt, .tsv, .nt, plain or .gz) into a new "
+        "Split a file of triples (.txt, .tsv, .nt, plain or .gz) into a new "
         "folder with train, valid and test.",
         options,
         parse,
@@ -181,12 +183,12 @@ int cmd_data_import(int argc, char **argv) {
     static const struct argp_option options[] = {
         SPLIT_OPTIONS,
         {"columns", KEY_COLUMNS, "H,R,T", 0, "tsv: columns of head, relation, tail (1,2,3)", 1},
-        {"separator", KEY_SEPARATOR, "CHAR", 0, "tsv: what separates the columns (a tab)", 1},
-        {"header", KEY_HEADER, NULL, 0, "tsv: pass over the first line", 1},
-        {"keep-literals", KEY_LITERALS, NULL, 0, "ntriples: keep texts and numbers as entities", 2},
-        {"language", KEY_LANGUAGE, "TAG", 0, "ntriples: the labels to prefer (en)", 2},
+        {"separator", KEY_SEPARATOR, "CHAR", 0, "tsv: the column separator (a tab)", 1},
+        {"header", KEY_HEADER, NULL, 0, "tsv: skip the first line", 1},
+        {"keep-literals", KEY_LITERALS, NULL, 0, "ntriples: keep literals as entities", 2},
+        {"language", KEY_LANGUAGE, "TAG", 0, "ntriples: the preferred language of labels (en)", 2},
         {"keep-inverses", KEY_INVERSES, NULL, 0,
-         "wordnet: keep pointers that repeat another one backwards (hyponym and hypernym)", 3},
+         "wordnet: keep pointers that are the inverse of another one (hyponym and hypernym)", 3},
         {0}};
     static const cli_syntax syntax = {"vlp data import",
                                       "wordnet SRC DIR\nntriples SRC DIR\ntsv SRC DIR",
@@ -212,7 +214,7 @@ int cmd_data_import(int argc, char **argv) {
     } else if (strcmp(kind, "tsv") == 0) {
         status = vlp_import_table(&report, source, folder, &chosen.table, &chosen.split);
     } else {
-        fprintf(stderr, "vlp data import: '%s' is not known; it is wordnet, ntriples or tsv\n",
+        fprintf(stderr, "vlp data import: unknown format '%s'; it is wordnet, ntriples or tsv\n",
                 text_shown(kind));
         return EXIT_USAGE;
     }
@@ -223,16 +225,17 @@ int cmd_data_import(int argc, char **argv) {
 int cmd_data_family(int argc, char **argv) {
     static const struct argp_option options[] = {
         {"families", KEY_FAMILIES, "N", 0, "Founding couples (40)", 0},
-        {"generations", KEY_GENERATIONS, "N", 0, "Generations, the founders' included (5)", 0},
+        {"generations", KEY_GENERATIONS, "N", 0, "Generations, including the founders (5)", 0},
         {"held-out", KEY_HELD_OUT, "SHARE", 0,
-         "Share of the concludable triples for valid and for test, each (0.1)", 0},
+         "Share of the derivable triples for each of valid and test (0.1)", 0},
         {0}};
     static const cli_syntax syntax = {
         "vlp data family",
         "DIR",
         "Generate people whose relations follow known rules (the father of the father is the "
         "grandfather). "
-        "What is held out can be concluded from train in 1, 2, 3 or 4 steps; hops.tsv says in how many.",
+        "Held-out triples follow from the training split in 1, 2, 3 or 4 steps; hops.tsv has the number "
+        "of steps.",
         options,
         parse,
         1,

@@ -57,7 +57,7 @@ static void stats_print(const char *folder, const vlp_dataset_stats *stats) {
     }
     for (int split = VLP_VALID; split < VLP_SPLITS; split++)
         if (stats->unseen_relations[split])
-            printf("  %s has %s that train has not\n", split_names[split],
+            printf("  %s has %s that are not in train\n", split_names[split],
                    cli_things(stats->unseen_relations[split], "relation"));
     printf("\n  %.1f MiB in memory\n", (double)stats->bytes / 0x1p20);
 }
@@ -116,7 +116,7 @@ static void print_splits(const vlp_dataset *data, const vlp_audit *audit) {
             printf("  lines of %s that repeat an earlier one: %s\n", split_names[split],
                    cli_count(audit->stats.duplicates[split]));
     for (int split = VLP_VALID; split < VLP_SPLITS; split++) {
-        printf("  entities of %s that train never has: %s, in %s", split_names[split],
+        printf("  entities of %s that are not in train: %s, in %s", split_names[split],
                cli_count(audit->stats.unseen_entities[split]),
                cli_things(audit->stats.unseen_triples[split], "triple"));
         if (audit->unseen_example[split] >= 0)
@@ -133,7 +133,7 @@ static void print_pair(const vlp_dataset *data, const vlp_relation_pair *pair) {
         printf("  %s is symmetric", first);
     else
         printf("  %s %s %s", first, pair->inverse ? "is the inverse of" : "repeats", second);
-    printf(" in %.1f%% of its training triples; this gives away %s\n", 100 * pair->share,
+    printf(" in %.1f%% of its training triples; this leaks %s\n", 100 * pair->share,
            cli_things(pair->leaked, "test triple"));
     if (pair->leaked == 0) return;
     printf("    test ");
@@ -147,12 +147,12 @@ static void print_audit(const vlp_dataset *data, const vlp_audit *audit,
                         const vlp_audit_options *options) {
     int64_t test = audit->stats.triples[VLP_TEST];
     print_splits(data, audit);
-    printf("\nRelations that repeat another one, or themselves backwards, in at least %.0f%% of their "
+    printf("\nRelations that repeat another one, or their own inverse, in at least %.0f%% of their "
            "training triples\n",
            100 * options->threshold);
     if (audit->pair_count == 0) printf("  none\n");
     for (int64_t i = 0; i < audit->pair_count; i++) print_pair(data, &audit->pairs[i]);
-    printf("  test triples that stand in train in one of these ways: %s (%.1f%%)\n",
+    printf("  test triples that are in train in one of these ways: %s (%.1f%%)\n",
            cli_count(audit->leaked), percent(audit->leaked, test));
     printf("\nDistance between the two entities of a test triple, over train\n");
     const int last = (int)(sizeof audit->distance / sizeof *audit->distance) - 1;
@@ -163,7 +163,7 @@ static void print_audit(const vlp_dataset *data, const vlp_audit *audit,
     if (audit->unreachable)
         printf("  no path %4s  %5.1f%%\n", cli_count(audit->unreachable),
                percent(audit->unreachable, test));
-    printf("\nReferences, at most %d a query, a training query without its own triple\n",
+    printf("\nReferences, at most %d per query, training queries without their own triple\n",
            options->references.count);
     printf("  training queries whose answer is among their references: %.1f%% (of %s; %.2f references "
            "each)\n",
@@ -242,8 +242,8 @@ enum { KEY_THRESHOLD = 1, KEY_PER_HEAD };
 
 static const struct argp_option audit_options[] = {
     {"threshold", KEY_THRESHOLD, "SHARE", 0,
-     "Name relations that repeat another one in at least this share of their triples (0.8)", 0},
-    {"count", 'n', "N", 0, "References a query (8)", 0},
+     "Report relations that repeat another one in at least this share of their triples (0.8)", 0},
+    {"count", 'n', "N", 0, "References per query (8)", 0},
     {"per-head", KEY_PER_HEAD, "N", 0,
      "At most this many from one entity other than the query's (no limit)", 0},
     {0}};
@@ -268,9 +268,9 @@ static error_t parse_audit(int key, char *value, struct argp_state *state, void 
 int cmd_data_audit(int argc, char **argv) {
     static const cli_syntax syntax = {"vlp data audit",
                                       "DIR",
-                                      "What a data set gives away (triples in two splits, relations "
+                                      "Leakage in a data set (triples in two splits, relations "
                                       "that repeat each other) and how often "
-                                      "an answer can be copied from a reference.",
+                                      "an answer is the answer of a reference.",
                                       audit_options,
                                       parse_audit,
                                       1,

@@ -28,19 +28,19 @@ typedef struct chosen_options {
 static const struct argp_option eval_options[] = {
     {"split", KEY_SPLIT, "NAME", 0, "valid or test (test)", 0},
     {"by", KEY_BY, "LIST", 0,
-     "Also by relation, side, mapping, distance: any of them, separated by commas", 0},
+     "Break down by any of relation, side, mapping, distance, separated by commas", 0},
     {"filter", KEY_FILTER, "LIST", 0,
-     "Splits whose answers do not compete (train,valid, and test when test is ranked)", 0},
-    {"side", KEY_SIDE, "NAME", 0, "Ask for head, tail or both (both)", 0},
+     "Splits whose answers are filtered (train,valid, and test if test is ranked)", 0},
+    {"side", KEY_SIDE, "NAME", 0, "Entity to predict: head, tail or both (both)", 0},
     {"candidates", KEY_CANDIDATES, "FILE", 0,
-     "Only these entities compete, a name a line; adds the area under precision and recall", 0},
+     "Rank only these entities, one name per line; adds the area under the precision-recall curve", 0},
     {"control", KEY_CONTROL, NULL, 0,
-     "Also the same head trained without references (kept as RUN/control)", 0},
+     "Compare with an aggregator trained without references (kept as RUN/control)", 0},
     {"data", KEY_DATA, "DIR", 0, "A copy of the data set, to use instead of the one in the run", 0},
     {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
     {0}};
 
-/* The bits of a list of names: bit i for names[i]. */
+/* Parses a list of names into a bit set: bit i for names[i]. */
 static unsigned parse_list(struct argp_state *state, const char *option, const char *text,
                            const char *const *names, int count) {
     unsigned bits = 0;
@@ -117,7 +117,7 @@ static void metrics_json(json_out *json, const char *key, const vlp_metrics *met
 typedef enum group_kind { GROUP_RELATION, GROUP_SIDE, GROUP_MAPPING, GROUP_DISTANCE } group_kind;
 static const char *const group_names[] = {"relation", "side", "mapping", "distance"};
 
-/* The text of a group's value; NULL for a number. */
+/* The text of the value of a group; NULL for a number. */
 static const char *group_text(const vlp_dataset *data, group_kind kind, int32_t value) {
     switch (kind) {
     case GROUP_RELATION:
@@ -219,7 +219,7 @@ static void print_groups(const vlp_dataset *data, group_kind kind, const vlp_gro
 }
 
 static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluation, int by) {
-    static const char *const asked[] = {"", " for heads", " for tails"};
+    static const char *const asked[] = {"", " for head entities", " for tail entities"};
     printf("%s: %s queries%s, filtered, ranks realistic\n\n", split_names[evaluation->split],
            cli_count(evaluation->queries), asked[evaluation->sides]);
     print_header("");
@@ -230,12 +230,12 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
         snprintf(title, sizeof title, "f = f_c + %.4g f_g", evaluation->lambda);
     print_row(title, &evaluation->both);
     if (evaluation->sides == VLP_BOTH_SIDES) {
-        print_row("  heads asked for", &evaluation->head);
-        print_row("  tails asked for", &evaluation->tail);
+        print_row("  head entity queries", &evaluation->head);
+        print_row("  tail entity queries", &evaluation->tail);
     }
     print_row("f_g alone (horizontal)", &evaluation->horizontal);
     if (evaluation->vertical.queries) print_row("f_c alone (vertical)", &evaluation->vertical);
-    if (evaluation->control.queries) print_row("control: head without references", &evaluation->control);
+    if (evaluation->control.queries) print_row("control: without references", &evaluation->control);
     print_row("baseline: frequent answers", &evaluation->frequency);
     print_row("baseline: vote of the references", &evaluation->vote);
     printf("\n  MRR 95%% interval %.4f to %.4f, mean over relations %.4f, optimistic %.4f, pessimistic "
@@ -244,7 +244,7 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
            evaluation->optimistic.mrr, evaluation->pessimistic.mrr);
     if (isfinite(evaluation->auc_pr)) printf("  AUC-PR %.4f over the candidates\n", evaluation->auc_pr);
     if (evaluation->control.queries)
-        printf("  MRR less the control's %+.4f, 95%% interval %+.4f to %+.4f\n",
+        printf("  MRR gain over the control %+.4f, 95%% interval %+.4f to %+.4f\n",
                evaluation->control_gain.middle, evaluation->control_gain.low,
                evaluation->control_gain.high);
     if (by & BY_RELATION) print_groups(data, GROUP_RELATION, &evaluation->by_relation);
@@ -253,8 +253,8 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
     if (by & BY_DISTANCE) print_groups(data, GROUP_DISTANCE, &evaluation->by_distance);
 }
 
-/* Opens a regular file, or a descriptor that the shell made (/dev/fd/N); opening another FIFO would wait
- * for a writer. Prints what is wrong. */
+/* Opens a regular file, or an inherited descriptor (/dev/fd/N). Opening any other FIFO would block.
+ * Prints a message on failure. */
 static FILE *open_candidates(const char *path) {
     bool descriptor = strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0;
     struct stat info;
@@ -272,8 +272,8 @@ static FILE *open_candidates(const char *path) {
     return NULL;
 }
 
-/* The entities that a file names, a line each (what follows a tab is not read), to be freed. Tells what
- * is wrong itself. */
+/* Reads the entities named in a file, one per line (text after a tab is ignored); to be freed. NULL on
+ * failure, after a message. */
 static int32_t *read_candidates(int64_t *count, const vlp_dataset *data, const char *path) {
     FILE *file = open_candidates(path);
     if (!file) return NULL;
@@ -301,7 +301,7 @@ static int32_t *read_candidates(int64_t *count, const vlp_dataset *data, const c
             ++*count;
     }
     if (good && *count == 0) {
-        fprintf(stderr, "vlp: %s names no candidate; it takes an entity's name a line\n",
+        fprintf(stderr, "vlp: %s names no candidate; it has one entity name per line\n",
                 text_shown(path));
         good = false;
     }
@@ -313,17 +313,17 @@ static int32_t *read_candidates(int64_t *count, const vlp_dataset *data, const c
 }
 
 int cmd_eval(int argc, char **argv) {
-    static const cli_syntax syntax = {"vlp eval",
-                                      "RUN",
-                                      "Rank the answers of a split: every triple asked both ways, every "
-                                      "entity a candidate, known answers "
-                                      "filtered.\v"
-                                      "In the JSON object, lambda is that of f = f_c + lambda f_g, and "
-                                      "null where the run ranks by f_g alone.",
-                                      eval_options,
-                                      parse,
-                                      1,
-                                      1};
+    static const cli_syntax syntax = {
+        "vlp eval",
+        "RUN",
+        "Rank the answers of a split: two queries per triple, every entity a "
+        "candidate, known answers filtered.\v"
+        "In the JSON object, lambda is that of f = f_c + lambda f_g, and null where the run ranks "
+        "by f_g alone.",
+        eval_options,
+        parse,
+        1,
+        1};
     chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);

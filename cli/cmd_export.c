@@ -11,8 +11,8 @@ typedef struct chosen_options {
 } chosen_options;
 
 static const struct argp_option options[] = {
-    {"npy", KEY_NPY, "DIR", 0, "Write numpy arrays into this folder (needed)", 0},
-    {"data", KEY_DATA, "DIR", 0, "The data set, where it has moved since training", 0},
+    {"npy", KEY_NPY, "DIR", 0, "Write numpy arrays into this folder (required)", 0},
+    {"data", KEY_DATA, "DIR", 0, "A copy of the data set, to use instead of the one in the run", 0},
     {0}};
 
 static error_t parse(int key, char *value, struct argp_state *state, void *own) {
@@ -43,7 +43,7 @@ int cmd_export(int argc, char **argv) {
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     if (!chosen.folder) {
-        fprintf(stderr, "vlp export: --npy DIR names the folder to write; it is needed\n");
+        fprintf(stderr, "vlp export: --npy DIR names the folder to write; it is required\n");
         return EXIT_USAGE;
     }
     if (!output_check_folder(chosen.folder)) return EXIT_FAILED;

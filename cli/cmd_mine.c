@@ -1,4 +1,4 @@
-/* vlp mine: the likeliest missing triples. */
+/* vlp mine: the most likely missing triples. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,13 +20,13 @@ typedef struct chosen_options {
 
 static const struct argp_option options[] = {
     {NULL, KEY_COUNT, "K", 0, "Triples to find (100)", 0},
-    {"relation", KEY_RELATION, "NAME", 0, "Of this relation only", 0},
-    {"per-query", KEY_PER_QUERY, "N", 0, "Candidates a query proposes (10)", 0},
+    {"relation", KEY_RELATION, "NAME", 0, "Only of this relation", 0},
+    {"per-query", KEY_PER_QUERY, "N", 0, "Candidates per query (10)", 0},
     OPTION_EXPLAIN,
     OPTION_PRIOR,
     {"output", KEY_OUTPUT, "FILE", 0,
-     "Write the result here when it is whole; FILE.state keeps how far it is until then", 0},
-    {"resume", KEY_RESUME, NULL, 0, "Go on with what was interrupted", 0},
+     "Write the result here when it is complete; FILE.state holds the progress until then", 0},
+    {"resume", KEY_RESUME, NULL, 0, "Continue after an interruption", 0},
     OPTION_GRAPH,
     OPTION_DATA,
     OPTION_DEVICE,
@@ -57,7 +57,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
 
 /* ---- Writing ------------------------------------------------------------------------------------- */
 
-/* The explanation of a mined triple: of its tail as the answer of (head, relation, ?). */
+/* Explains a mined triple: its tail entity as the answer of (head, relation, ?). */
 static vlp_status explain(vlp_predictions **out, vlp_run *run, const vlp_mined *item,
                           const vlp_observer *observer) {
     vlp_predict_options explaining = VLP_PREDICT_OPTIONS_INIT;
@@ -97,11 +97,11 @@ static void item_text(FILE *stream, const vlp_dataset *data, const vlp_mined *it
                 predicting_readable(data, triple.tail));
 }
 
-/* What was asked and what was not. */
+/* How many of the possible queries and triples were scored. */
 static void print_coverage(const vlp_mining *mining) {
-    printf("# asked %s of %s queries there are (entities that stand in that place of the relation);\n",
+    printf("# %s of %s possible queries (entities that occur with the relation in that position);\n",
            cli_count(mining->queries), cli_count(mining->possible_queries));
-    printf("# scored %s both ways, of %s triples there could be\n",
+    printf("# %s scored in both directions, of %s possible triples\n",
            cli_things(mining->candidates, "candidate"), cli_count(mining->possible_triples));
 }
 
@@ -151,7 +151,7 @@ static int print_json(vlp_run *run, const vlp_mining *mining, const chosen_optio
     return status == VLP_OK ? cli_finish() : cli_fail();
 }
 
-/* FILE with something behind it, to be freed. */
+/* `path` with a suffix, to be freed. */
 static char *beside(const char *path, const char *suffix) {
     size_t size = strlen(path) + strlen(suffix) + 1;
     char *name = malloc(size);
@@ -204,13 +204,11 @@ int cmd_mine(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp mine",
         "RUN",
-        "The likeliest triples that are not known, of one relation or of all.\v"
-        "Each relation is asked, both ways, about the entities that stand in its place in the graph; "
-        "the "
-        "best answers of each query that are not known are scored both ways. Probabilities are as "
-        "`vlp score` has them: these triples are the best of very many, so a --prior well below one "
-        "half "
-        "is nearer to the truth.",
+        "The most likely triples that are not known, of one relation or of all.\v"
+        "For each relation and direction, the entities that occur with it in that position are queried; "
+        "unknown answers among the best of each query are scored in both directions. Probabilities are "
+        "those of `vlp score`: these triples are the best of very many, so a --prior well below 0.5 is "
+        "more realistic.",
         options,
         parse,
         1,
@@ -219,7 +217,7 @@ int cmd_mine(int argc, char **argv) {
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     if (chosen.mine.resume && !chosen.output) {
-        fprintf(stderr, "vlp mine: --resume goes on with what -o FILE names; it is needed\n");
+        fprintf(stderr, "vlp mine: --resume continues what -o FILE names; it is required\n");
         return EXIT_USAGE;
     }
     if (chosen.output && !output_check(chosen.output)) return EXIT_FAILED;

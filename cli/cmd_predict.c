@@ -12,27 +12,27 @@ typedef struct chosen_options {
     predicting common;
     vlp_predict_options predict;
     const char *file; /* of queries */
-    bool table;       /* lines of fields instead of paragraphs */
+    bool table;       /* lines of fields instead of text */
 } chosen_options;
 
 static const struct argp_option options[] = {
     {NULL, KEY_COUNT, "K", 0, "Best answers to show (10)", 0},
     OPTION_EXPLAIN,
-    {"known", KEY_KNOWN, NULL, 0, "Show answers that are known already, too, and mark them", 0},
+    {"known", KEY_KNOWN, NULL, 0, "Include known answers, and mark them", 0},
     {"filter", KEY_FILTER, "LIST", 0, "Splits that count as known (train,valid,test)", 0},
     {"queries", KEY_QUERIES, "FILE", 0,
      "Answer every query of a file (- for standard input): HEAD<TAB>RELATION<TAB>? or "
      "?<TAB>RELATION<TAB>TAIL on each line",
      0},
     OPTION_ON_ERROR,
-    {"format", KEY_FORMAT, "NAME", 0, "text, or tsv: one answer a line, fields separated by tabs (text)",
-     0},
+    {"format", KEY_FORMAT, "NAME", 0,
+     "text, or tsv: one answer per line, fields separated by tabs (text)", 0},
     OPTION_GRAPH,
     OPTION_DATA,
     OPTION_DEVICE,
     {0}};
 
-/* The bits of a list of splits. */
+/* Parses a list of splits into a bit set. */
 static unsigned parse_filter(struct argp_state *state, const char *text) {
     static const char *const names[VLP_SPLITS] = {"train", "valid", "test"};
     unsigned bits = 0;
@@ -83,7 +83,7 @@ typedef struct output {
     bool as_json; /* else text or table */
     json_out json;
     int64_t written, skipped;
-    bool bad_line; /* one that ended the work; it was told where it was met */
+    bool bad_line; /* an invalid line ended the work; it was reported when it was read */
 } output;
 
 static bool asks_for_tail(const vlp_dataset *data, vlp_query query) {
@@ -128,7 +128,7 @@ static void answers_table(const output *out, const vlp_answers *answers) {
     }
 }
 
-/* Names that are longer than this stand in no column. */
+/* Longer names are not aligned. */
 enum { MAX_COLUMNS = 64 };
 
 static void answers_text(const output *out, const vlp_answers *answers) {
@@ -139,7 +139,7 @@ static void answers_text(const output *out, const vlp_answers *answers) {
     if (out->written > 0) putchar('\n');
     printf("%s  %s  %s\n", tail ? asked : "?", text_shown(vlp_dataset_relation_name(data, relation)),
            tail ? "?" : asked);
-    if (answers->prediction_count == 0) printf("  no answer that is not known already\n");
+    if (answers->prediction_count == 0) printf("  no answer that is not known\n");
     int widest = 0;
     for (int32_t i = 0; i < answers->prediction_count; i++) {
         int width = text_columns(predicting_readable(data, answers->predictions[i].entity));
@@ -170,7 +170,7 @@ static void write_answers(output *out, const vlp_answers *answers, bool inside) 
     out->written++;
 }
 
-/* What holds for all answers, said once. */
+/* Prints once what holds for all answers. */
 static void write_remark(const output *out) {
     if (out->as_json || out->chosen->table) return;
     const char *why = out->chosen->predict.explain ? predicting_no_copy(&out->info) : NULL;
@@ -190,7 +190,7 @@ static vlp_status ask(output *out, vlp_run *run, const vlp_query *queries, int64
     return status;
 }
 
-/* Answers a file, a batch at a time, so that memory does not grow with it. */
+/* Answers a file in batches, so that memory does not grow with it. */
 static vlp_status ask_file(output *out, vlp_run *run, vlp_triple_reader *reader) {
     static vlp_query queries[BATCH];
     const vlp_observer *observer = out->chosen->predict.observer;
@@ -209,7 +209,7 @@ static vlp_status ask_file(output *out, vlp_run *run, vlp_triple_reader *reader)
             queries[count++] = vlp_query_of(out->data, query);
         }
         if (bad != VLP_OK) fprintf(stderr, "vlp: %s\n", vlp_error_message());
-        /* The queries before a bad line are answered in any case. */
+        /* Queries before an invalid line are answered. */
         if (count > 0) status = ask(out, run, queries, count, true);
         if (observer->progress && more) observer->progress(observer->user, "queries", out->written, 0);
     }
@@ -271,9 +271,9 @@ int cmd_predict(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp predict",
         "RUN HEAD RELATION '?'\nRUN '?' RELATION TAIL\nRUN --queries FILE",
-        "The best answers of a query, and with --explain the known triples each was copied from.\v"
-        "Answers that are known already are left out unless --known. A reference's contribution is the "
-        "score with all references less the score without this one.",
+        "The best answers of a query, and with --explain the references of each.\v"
+        "Known answers are left out unless --known is given. A reference's contribution is the "
+        "score with all references minus the score without it.",
         options,
         parse,
         1,
@@ -285,7 +285,7 @@ int cmd_predict(int argc, char **argv) {
                  (strcmp(line.arguments[1], "?") == 0) != (strcmp(line.arguments[3], "?") == 0);
     if (chosen.file ? line.count != 1 : !asked) {
         fprintf(stderr, "vlp predict: a query is HEAD RELATION '?' or '?' RELATION TAIL%s\n",
-                chosen.file ? ", or --queries, not both" : "; --queries FILE asks many");
+                chosen.file ? ", or --queries, not both" : "; --queries FILE answers a file of queries");
         return EXIT_USAGE;
     }
     chosen.predict.explain = chosen.common.explain;

@@ -17,10 +17,10 @@ enum { KEY_ANSWER = 1, KEY_PER_HEAD, KEY_DISTANCE };
 static const struct argp_option options[] = {
     {"count", 'n', "N", 0, "At most this many references (8)", 0},
     {"answer", KEY_ANSWER, "ENTITY", 0,
-     "As the training query of this answer: its own triple is left out of the graph", 0},
+     "Treat the query as the training query of this answer: leave its triple out of the graph", 0},
     {"per-head", KEY_PER_HEAD, "N", 0,
      "At most this many from one entity other than the query's (no limit)", 0},
-    {"max-distance", KEY_DISTANCE, "N", 0, "Look at most this many hops away (8)", 0},
+    {"max-distance", KEY_DISTANCE, "N", 0, "Search at most this many hops away (8)", 0},
     {0}};
 
 static error_t parse(int key, char *value, struct argp_state *state, void *own) {
@@ -43,7 +43,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
     }
 }
 
-/* The training triple of a query and its answer. */
+/* The index of the training triple of a query and its answer. */
 static vlp_status find_triple(int64_t *out, const vlp_dataset *data, const vlp_query *query,
                               const char *answer) {
     int32_t entity, relations = vlp_dataset_relation_count(data);
@@ -119,9 +119,9 @@ int cmd_refs(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp refs",
         "DIR HEAD RELATION '?'\nDIR '?' RELATION TAIL",
-        "The known triples that a prediction for this query would lean on, nearest first.\v"
+        "The references of a query, the known triples that predictions use, nearest first.\v"
         "Entities are given by name, or by a label that only one of them has. References are printed as "
-        "they stand in train.",
+        "they are in train.",
         options,
         parse,
         4,
@@ -143,7 +143,7 @@ int cmd_refs(int argc, char **argv) {
     if (chosen.answer) {
         if (find_triple(&query.left_out, data, &query, chosen.answer) != VLP_OK) goto failed;
         if (query.left_out < 0) {
-            fprintf(stderr, "vlp: %s is no answer of this query in train; leave --answer out\n",
+            fprintf(stderr, "vlp: %s is not an answer of this query in train; leave --answer out\n",
                     text_shown(chosen.answer));
             goto out;
         }

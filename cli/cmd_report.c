@@ -1,4 +1,5 @@
-/* vlp report: runs as one page that needs nothing else. Same runs, same bytes: no date is in it. */
+/* vlp report: one self-contained page about runs. The same runs give the same bytes: it contains no
+ * date. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,9 @@ typedef struct chosen_options {
 } chosen_options;
 
 static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "The page to write (needed); a file that is there is replaced", 0},
+    {"output", 'o', "FILE", 0, "The page to write (required); an existing file is replaced", 0},
     {"split", KEY_SPLIT, "NAME", 0, "valid or test (test)", 0},
-    {"examples", KEY_EXAMPLES, "N", 0, "Queries to show, drawn at random by --seed (6)", 0},
+    {"examples", KEY_EXAMPLES, "N", 0, "Queries to show, sampled by --seed (6)", 0},
     {"title", KEY_TITLE, "TEXT", 0, "The page's title", 0},
     {"data", KEY_DATA, "DIR", 0, "A copy of the data set, to use instead of the one in the run", 0},
     {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
@@ -55,7 +56,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
 
 /* ---- Collecting ---------------------------------------------------------------------------------- */
 
-/* The last part of a run's path, or all of it where two runs would have the same name. */
+/* Names each run by the last part of its path, or by the whole path if two runs share it. */
 static void name_runs(report *page, char **paths) {
     for (int i = 0; i < page->count; i++) page->runs[i].name = report_base_name(paths[i]);
     for (int i = 0; i < page->count; i++)
@@ -111,7 +112,7 @@ static uint64_t draw(uint64_t seed, uint64_t index) {
     return value ^ value >> 31;
 }
 
-/* Queries of a split at random, each at most once. */
+/* Samples queries of a split without replacement. */
 static void choose_examples(report_group *group, vlp_split split, int wanted, uint64_t seed) {
     const vlp_dataset *data = group->runs[0]->data;
     int32_t relations = vlp_dataset_relation_count(data);
@@ -137,7 +138,7 @@ static vlp_status answer_examples(report *page, const chosen_options *chosen, ui
     vlp_predict_options asking = VLP_PREDICT_OPTIONS_INIT;
     asking.count = REPORT_ANSWERS;
     asking.explain = true;
-    /* What is held out has to be among the answers. */
+    /* Held-out answers must not be filtered. */
     asking.filter = 1u << VLP_TRAIN | (chosen->split == VLP_TEST ? 1u << VLP_VALID : 0);
     asking.observer = chosen->run.observer;
     for (int g = 0; g < page->group_count; g++) {
@@ -189,7 +190,7 @@ static void write_head(html_out *out, const report *page) {
     html_put(out, report_style);
     html_put(out, "</style>\n</head>\n<body>\n<header>\n<h1><bdi>");
     write_title(out, page);
-    html_put(out, "</bdi></h1>\n<p class=\"soft\">How well missing triples are predicted: ");
+    html_put(out, "</bdi></h1>\n<p class=\"soft\">Prediction of missing triples: ");
     html_print(out, "%s on %s", cli_things(page->count, "run"),
                cli_things(page->group_count, "data set"));
     html_put(out, ". Written by vlp ");
@@ -208,15 +209,16 @@ static void write_words(html_out *out) {
     html_put(
         out,
         "<section id=\"words\"><h2>Words</h2>\n<dl>"
-        "<dt>MRR</dt><dd>mean reciprocal rank: 1 over the place of the right answer, on average; 1 is "
+        "<dt>MRR</dt><dd>mean reciprocal rank of the correct answer; 1 is "
         "best</dd>"
-        "<dt>H@k</dt><dd>share of queries whose right answer stands among the first k</dd>"
+        "<dt>H@k</dt><dd>share of queries whose correct answer ranks among the first k</dd>"
         "<dt>MR, AMRI</dt><dd>mean rank, and the same on a scale where 0 is guessing and 1 is "
         "perfect</dd>"
-        "<dt>f<sub>g</sub></dt><dd>the horizontal score: what the embeddings have memorized</dd>"
-        "<dt>f<sub>c</sub></dt><dd>the vertical score: what the head copies from references</dd>"
-        "<dt>reference</dt><dd>a known triple of the query's relation, near to its entity</dd>"
-        "<dt>contribution</dt><dd>the score with all references less the score without this one</dd>"
+        "<dt>f<sub>g</sub></dt><dd>the horizontal score, by the embeddings</dd>"
+        "<dt>f<sub>c</sub></dt><dd>the vertical score, by the vertical aggregator from references</dd>"
+        "<dt>reference</dt><dd>a known triple of the query's relation whose entity is near that of the "
+        "query</dd>"
+        "<dt>contribution</dt><dd>the score with all references minus the score without this one</dd>"
         "</dl>\n</section>\n");
 }
 
@@ -230,7 +232,7 @@ static void write_page(html_out *out, const report *page) {
     if (page->groups[0].examples > 0) report_examples(out, page);
     report_setup(out, page);
     write_words(out);
-    html_put(out, "</main>\n<footer><p>This page holds all it shows and loads nothing.</p></footer>\n"
+    html_put(out, "</main>\n<footer><p>This page is self-contained and loads nothing.</p></footer>\n"
                   "</body>\n</html>\n");
 }
 
@@ -267,9 +269,8 @@ int cmd_report(int argc, char **argv) {
         "RUN... -o FILE.html",
         "Evaluate runs and write one page about them: results with intervals, curves, breakdowns, "
         "calibration, examples with their references.\v"
-        "The page needs no other file and no network. Up to 8 runs stand side by side; those on the "
-        "same "
-        "data set are compared with the first of them, query by query.",
+        "The page needs no other file and no network. Up to 8 runs are shown side by side; those on "
+        "the same data set are compared with the first of them, query by query.",
         options,
         parse,
         1,
@@ -278,7 +279,7 @@ int cmd_report(int argc, char **argv) {
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     if (!chosen.output) {
-        fprintf(stderr, "vlp report: -o FILE.html names the page to write; it is needed\n");
+        fprintf(stderr, "vlp report: -o FILE.html names the page to write; it is required\n");
         return EXIT_USAGE;
     }
     chosen.run.threads = line.common.threads;

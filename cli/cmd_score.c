@@ -1,4 +1,4 @@
-/* vlp score: what a run thinks of given triples. */
+/* vlp score: scores and probabilities of given triples. */
 #include <math.h>
 
 #include "commands.h"
@@ -16,7 +16,7 @@ typedef struct chosen_options {
 static const struct argp_option options[] = {
     OPTION_PRIOR,
     {"calibration", KEY_CALIBRATION, NULL, 0,
-     "Show how well probabilities fit; the file may then be left out", 0},
+     "Show the calibration of probabilities; FILE is then optional", 0},
     OPTION_ON_ERROR,
     OPTION_GRAPH,
     OPTION_DATA,
@@ -55,19 +55,19 @@ static void calibration_json(json_out *json, const vlp_calibration *calibration)
 }
 
 static void calibration_text(const vlp_calibration *calibration) {
-    printf("# probability = 1 / (1 + exp(-(%.4f + %.4f f))), fitted on %s of valid against %s made from "
-           "them\n",
+    printf("# probability = 1 / (1 + exp(-(%.4f + %.4f f))), fitted on %s of valid and %s "
+           "corruptions of them\n",
            calibration->intercept, calibration->slope, cli_things(calibration->positives, "triple"),
            cli_count(calibration->negatives));
     if (isnan(calibration->brier)) {
-        printf("# too few triples in valid to say how well it fits\n");
+        printf("# too few triples in valid to evaluate the fit\n");
         return;
     }
-    printf(
-        "# on triples the fit had not seen: Brier score %.4f (saying 1/2: 0.25), log loss %.4f (saying "
-        "1/2: 0.6931)\n",
-        calibration->brier, calibration->log_loss);
-    printf("# said        came true   triples\n");
+    printf("# on triples held out of the fit: Brier score %.4f (constant 1/2: 0.25), log loss %.4f "
+           "(constant "
+           "1/2: 0.6931)\n",
+           calibration->brier, calibration->log_loss);
+    printf("# predicted   observed    triples\n");
     for (int i = 0; i < VLP_CALIBRATION_BINS; i++) {
         const vlp_calibration_bin *bin = &calibration->bins[i];
         if (bin->triples > 0)
@@ -112,7 +112,7 @@ static void score_text(const vlp_dataset *data, vlp_triple triple, const vlp_sco
     printf("\t%s\n", score->known ? "known" : "new");
 }
 
-/* Reads up to a batch; *bad is set where a line ends the work. */
+/* Reads at most one batch; *bad is the status of an invalid line that ends the work. */
 static int64_t read_batch(vlp_triple *triples, bool *more, vlp_status *bad, int64_t *skipped,
                           vlp_triple_reader *reader, const predicting *chosen) {
     int64_t count = 0;
@@ -130,7 +130,7 @@ static int64_t read_batch(vlp_triple *triples, bool *more, vlp_status *bad, int6
     return count;
 }
 
-/* Scores a file, a batch at a time. */
+/* Scores a file in batches. */
 static vlp_status score_file(json_out *json, int64_t *skipped, bool *bad_line, vlp_run *run,
                              vlp_triple_reader *reader, const predicting *chosen) {
     static vlp_triple triples[BATCH];
@@ -157,9 +157,9 @@ static void write_header(vlp_run *run, bool file, bool probabilities) {
     vlp_run_info info;
     vlp_run_describe(&info, run);
     if (!file) return;
-    printf("# %s, the mean of both directions; a triple that the graph has is scored without itself\n",
+    printf("# %s, the mean of both directions; a triple of the graph is scored without its own edge\n",
            predicting_formula(&info));
-    if (!probabilities) printf("# no probability: the data set has no valid to fit it on\n");
+    if (!probabilities) printf("# no probability: the data set has no validation split to fit it on\n");
     printf("# head\trelation\ttail\tf\tf_g\tf_c\tprobability\tknown\n");
 }
 
@@ -173,7 +173,7 @@ static int score(vlp_run *run, const char *path, const chosen_options *chosen, b
     const vlp_dataset *data = vlp_run_dataset(run);
     vlp_triple_reader *reader = NULL;
     vlp_dataset_triples(data, VLP_VALID, &valid);
-    bool calibrated = valid > 0 || chosen->calibration; /* the latter then says why not */
+    bool calibrated = valid > 0 || chosen->calibration; /* the latter then fails with the reason */
     if ((calibrated && vlp_run_calibrate(&calibration, run, &calibrating) != VLP_OK) ||
         (path && vlp_triple_reader_open(&reader, data, path, false) != VLP_OK))
         return cli_fail();
@@ -205,13 +205,12 @@ int cmd_score(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp score",
         "RUN FILE",
-        "The scores f, f_g and f_c of triples, one a line (HEAD<TAB>RELATION<TAB>TAIL), and how likely "
-        "they "
-        "are.\v"
-        "A triple is asked both ways, and its scores are the means of the two. Probabilities are fitted "
-        "on "
-        "valid against triples whose head or tail was exchanged; with --prior one half, as it is, they "
-        "answer for a mixture of as many true triples as false ones.",
+        "The scores f, f_g and f_c of triples, one per line (HEAD<TAB>RELATION<TAB>TAIL), and their "
+        "probabilities.\v"
+        "Each triple is scored in both directions, and its scores are the means of the two. "
+        "Probabilities are fitted on the validation split and corruptions of its triples; --prior is "
+        "the "
+        "share of true triples among those given, one half by default.",
         options,
         parse,
         1,
@@ -220,7 +219,7 @@ int cmd_score(int argc, char **argv) {
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     if (line.count < 2 && !chosen.calibration) {
-        fprintf(stderr, "vlp score: FILE names the triples to score; it is needed\n");
+        fprintf(stderr, "vlp score: FILE names the triples to score; it is required\n");
         return EXIT_USAGE;
     }
     vlp_run *run = NULL;

@@ -12,7 +12,7 @@ int cmd_predict(int argc, char **argv);
 int cmd_score(int argc, char **argv);
 int cmd_mine(int argc, char **argv);
 
-/* Parts of `vlp data`. */
+/* Subcommands of `vlp data`. */
 int cmd_data_stats(int argc, char **argv);
 int cmd_data_audit(int argc, char **argv);
 int cmd_data_split(int argc, char **argv);

@@ -15,7 +15,7 @@ void html_print(html_out *out, const char *format, ...) {
     va_end(arguments);
 }
 
-/* Controls and the code points that are no characters are errors in HTML. */
+/* Control characters and noncharacters are errors in HTML. */
 static bool forbidden(uint32_t value) {
     return (value < 0x20 && value != '\t' && value != '\n') || (value >= 0x7f && value < 0xa0) ||
            (value >= 0xfdd0 && value <= 0xfdef) || (value & 0xfffe) == 0xfffe;

@@ -1,8 +1,8 @@
 /* HTML and SVG into a stream.
  *
- * Two kinds of text go out and must not be mixed up: markup, which is ours (html_put, html_print), and
- * names, labels and paths, which are anybody's (html_text and what is built on it). The program never
- * sets a locale, so that numbers have a point everywhere. */
+ * Two kinds of text are kept apart: trusted markup (html_put, html_print), and untrusted names, labels
+ * and paths, which are escaped (html_text and the functions built on it). The program does not set a
+ * locale, so numbers have a decimal point. */
 #ifndef VLP_CLI_HTML_H
 #define VLP_CLI_HTML_H
 
@@ -15,18 +15,18 @@ typedef struct html_out {
 } html_out;
 
 void html_put(html_out *out, const char *markup);
-/* Markup with numbers: no %s of what is not ours. */
+/* Formatted markup; %s only for trusted text. */
 void html_print(html_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Escaped, fit for content and for quoted attributes; bytes that are no UTF-8 and characters that HTML
- * forbids become U+FFFD. */
+/* Escaped for content and quoted attributes; invalid UTF-8 bytes and characters that HTML forbids
+ * become U+FFFD. */
 void html_text(html_out *out, const char *text);
-/* The same, cut to so many columns, with an ellipsis where it was longer. */
+/* The same, truncated to `columns` with an ellipsis. */
 void html_text_short(html_out *out, const char *text, int columns);
-/* A name in running text, isolated from its surroundings as far as the direction of writing goes. */
+/* A name in running text, with its writing direction isolated (<bdi>). */
 void html_name(html_out *out, const char *text);
-/* Digits behind the point, and a minus that is one; a dash where there is no number. */
+/* A number with `digits` decimals and a typographic minus; a dash if it is not finite. */
 void html_number(html_out *out, double value, int digits);
-/* The same with its sign also where it is positive. */
+/* The same with a sign also for positive numbers. */
 void html_signed(html_out *out, double value, int digits);
 
 #endif

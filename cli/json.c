@@ -8,8 +8,8 @@ json_out json_start(FILE *stream) {
     return (json_out){stream, true};
 }
 
-/* Quotes, backslashes and control characters are escaped. JSON is UTF-8: a byte of a path that is not
- * becomes U+FFFD. */
+/* Quotes, backslashes and control characters are escaped; invalid UTF-8 bytes, as in paths, become
+ * U+FFFD. */
 static void put_string(FILE *stream, const char *text) {
     fputc('"', stream);
     for (int length; *text; text += length) {

@@ -1,4 +1,4 @@
-/* JSON to a stream. Keys are NULL inside arrays and at the top. */
+/* Writes JSON to a stream. Keys are NULL in arrays and at the top level. */
 #ifndef VLP_CLI_JSON_H
 #define VLP_CLI_JSON_H
 
@@ -8,7 +8,7 @@
 
 typedef struct json_out {
     FILE *stream;
-    bool first; /* nothing stands in the present object or array yet */
+    bool first; /* the current object or array is empty */
 } json_out;
 
 json_out json_start(FILE *stream);
@@ -18,7 +18,7 @@ void json_end_object(json_out *json);
 void json_end_array(json_out *json);
 void json_string(json_out *json, const char *key, const char *value); /* NULL: null */
 void json_integer(json_out *json, const char *key, int64_t value);
-void json_number(json_out *json, const char *key, double value); /* not finite: null */
+void json_number(json_out *json, const char *key, double value); /* null if not finite */
 void json_bool(json_out *json, const char *key, bool value);
 
 #endif

@@ -8,21 +8,21 @@
 
 static const cli_command commands[] = {
     {"data", "stats|audit|split|import|family ...",
-     "Look at, check, divide, import and generate data sets", cmd_data},
-    {"refs", "DIR HEAD RELATION '?' | DIR '?' RELATION TAIL",
-     "The known triples a prediction would lean on", cmd_refs},
-    {"train", "DIR -o RUN [--recipe FILE] [--set KEY=VALUE]...", "Learn from a data set", cmd_train},
+     "Inspect, check, split, import and generate data sets", cmd_data},
+    {"refs", "DIR HEAD RELATION '?' | DIR '?' RELATION TAIL", "The references of a query", cmd_refs},
+    {"train", "DIR -o RUN [--recipe FILE] [--set KEY=VALUE]...", "Train a model on a data set",
+     cmd_train},
     {"eval", "RUN [--split valid|test] [--by LIST]", "Rank the answers of a split", cmd_eval},
     {"predict", "RUN HEAD RELATION '?' | RUN '?' RELATION TAIL | RUN --queries FILE",
-     "The best answers, and what they were copied from", cmd_predict},
+     "The best answers of a query, and their references", cmd_predict},
     {"score", "RUN FILE", "Scores and probabilities of triples", cmd_score},
-    {"mine", "RUN [-k K] [--relation NAME]", "The likeliest missing triples of the graph", cmd_mine},
-    {"export", "RUN --npy DIR", "Write a run's numbers as numpy arrays", cmd_export},
-    {"report", "RUN... -o FILE.html", "Write a page about one run, or several side by side", cmd_report},
+    {"mine", "RUN [-k K] [--relation NAME]", "The most likely missing triples of the graph", cmd_mine},
+    {"export", "RUN --npy DIR", "Write a run's tables as numpy arrays", cmd_export},
+    {"report", "RUN... -o FILE.html", "Write a page about one or more runs", cmd_report},
     {0}};
 
 int main(int argc, char **argv) {
-    /* A file larger than the limit is then a failed write with a message, not a silent end. */
+    /* A file that exceeds the size limit is then a failed write instead of a signal. */
     signal(SIGXFSZ, SIG_IGN);
     atexit(cli_check_output);
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     }
     return cli_dispatch(
         commands, "vlp",
-        "vlp predicts the missing triples of a knowledge graph and shows which known ones "
-        "each prediction was copied from.",
+        "vlp predicts the missing triples of a knowledge graph and shows the known triples "
+        "that each prediction uses.",
         argc, argv);
 }

@@ -15,14 +15,14 @@ static bool complain(const char *path, const char *reason) {
     return false;
 }
 
-/* The folder that holds `path`, to be freed. */
+/* The parent folder of `path`, to be freed. */
 static char *parent_of(const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash) return strdup(".");
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-/* Whether `path` is absent or a regular file: a rename would replace anything. */
+/* Whether `path` does not exist or is a regular file; a rename would replace anything. */
 static bool check_kind(const char *path) {
     struct stat info;
     if (lstat(path, &info) != 0) return (errno == ENOENT && *path) || complain(path, strerror(errno));
@@ -32,7 +32,7 @@ static bool check_kind(const char *path) {
     return complain(path, "it is not a regular file; name another");
 }
 
-/* Whether the folder that holds `path` is there and writable. */
+/* Whether the parent folder of `path` exists and is writable. */
 static bool check_parent(const char *path) {
     char *folder = parent_of(path);
     int code = 0;
@@ -54,13 +54,13 @@ bool output_check_folder(const char *path) {
     return S_ISDIR(info.st_mode) || complain(path, "it is not a folder; name another");
 }
 
-/* "PATH.partial-PID", "PATH.partial-PID-1" ...: a name that is taken, by what a killed process left
- * behind or by a link, is neither opened nor removed. */
+/* Creates the temporary file: "PATH.partial-PID", "PATH.partial-PID-1" ... Existing files and links
+ * are neither opened nor removed. */
 static int create(output_file *out) {
     enum { SUFFIX = 40, ATTEMPTS = 100 };
     const char *slash = strrchr(out->path, '/');
     size_t folder = slash ? (size_t)(slash + 1 - out->path) : 0, name = strlen(out->path + folder);
-    if (name > NAME_MAX - SUFFIX) name = NAME_MAX - SUFFIX; /* the suffix has to fit into a name */
+    if (name > NAME_MAX - SUFFIX) name = NAME_MAX - SUFFIX; /* NAME_MAX includes the suffix */
     size_t size = folder + name + SUFFIX;
     out->partial = malloc(size);
     if (!out->partial) return ENOMEM;
@@ -75,7 +75,7 @@ static int create(output_file *out) {
     }
     if (file < 0) {
         int code = errno;
-        free(out->partial); /* there is nothing to remove */
+        free(out->partial); /* nothing was created */
         out->partial = NULL;
         return code;
     }
@@ -96,7 +96,7 @@ bool output_open(output_file *out, const char *path) {
     return complain(path, strerror(code));
 }
 
-/* Makes the rename last. A file system that cannot sync folders is no failure. */
+/* Makes the rename durable, if the file system can sync folders. */
 static void sync_parent(const char *path) {
     char *folder = parent_of(path);
     int file = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -118,7 +118,7 @@ bool output_commit(output_file *out, int64_t *bytes) {
     bool done = code == 0 ? check_kind(out->path) : complain(out->path, strerror(code));
     if (done && rename(out->partial, out->path) != 0) done = complain(out->path, strerror(errno));
     if (done) {
-        free(out->partial); /* it is the file itself now */
+        free(out->partial); /* renamed: nothing to remove */
         out->partial = NULL;
         sync_parent(out->path);
     }

@@ -46,7 +46,7 @@ vlp_status predicting_open(vlp_run **out, const char *folder, predicting *chosen
     fprintf(stderr, "references from %s: %s, %s of them new since training\n", text_shown(chosen->graph),
             cli_things(report.triples, "triple"), cli_count(report.new_triples));
     if (report.unknown_triples > 0)
-        fprintf(stderr, "%s left out: the run does not know %s and %s of them\n",
+        fprintf(stderr, "%s left out: %s and %s in them are unknown to the run\n",
                 cli_things(report.unknown_triples, "triple"),
                 cli_things(report.unknown_entities, "entity"),
                 cli_things(report.unknown_relations, "relation"));
@@ -68,9 +68,12 @@ const char *predicting_formula(const vlp_run_info *info) {
 const char *predicting_no_copy(const vlp_run_info *info) {
     if (info->copies) return NULL;
     if (!info->vertical)
-        return "the run has no head: nothing is copied, the references are the nearest known triples";
-    if (info->references == 0) return "the run's head looks at no references: nothing is copied";
-    return "valid chose f_g alone: nothing is copied, the references are the nearest known triples";
+        return "the run has no vertical aggregator: references do not contribute, they are the nearest "
+               "known triples";
+    if (info->references == 0)
+        return "the vertical aggregator of the run uses no references: they do not contribute";
+    return "f_g alone was chosen on the validation split: references do not contribute, they are the "
+           "nearest known triples";
 }
 
 /* ---- References ---------------------------------------------------------------------------------- */
@@ -109,7 +112,7 @@ static void print_reference(const vlp_dataset *data, vlp_answer_reference refere
            predicting_readable(data, reference.triple.tail));
 }
 
-/* A bar of what is brought, or of what is taken away. */
+/* A bar for a contribution; negative ones have another pattern. */
 static void print_bar(double contribution, double largest) {
     enum { WIDTH = 10 };
     int filled = largest > 0 ? (int)(fabs(contribution) / largest * WIDTH + 0.5) : 0;

@@ -1,5 +1,5 @@
-/* Charts as inline SVG. Coordinates are in a fixed frame that the page scales; classes take colours and
- * dashes from the style sheet. */
+/* Charts as inline SVG. Coordinates refer to a fixed view box that the page scales; colours and dashes
+ * come from the style sheet. */
 #include <math.h>
 #include <string.h>
 
@@ -9,21 +9,22 @@
 /* ---- Axes ---------------------------------------------------------------------------------------- */
 
 typedef struct scale {
-    double least, most; /* of the data */
-    double from, to;    /* in the picture */
-    double step;        /* between ticks */
+    double minimum, maximum; /* of the data */
+    double from, to;         /* in the picture */
+    double step;             /* between ticks */
 } scale;
 
 static double place(const scale *axis, double value) {
-    return axis->from + (value - axis->least) / (axis->most - axis->least) * (axis->to - axis->from);
+    return axis->from +
+           (value - axis->minimum) / (axis->maximum - axis->minimum) * (axis->to - axis->from);
 }
 
-/* A scale from `least` that ends at a tick at or above `most`, with about `ticks` of them. */
-static scale make_scale(double least, double most, int ticks, double from, double to) {
-    if (!(most > least)) most = least + 1;
-    double raw = (most - least) / ticks, power = pow(10, floor(log10(raw))), rest = raw / power;
+/* A scale from `minimum` to a tick at or above `maximum`, with about `ticks` ticks. */
+static scale make_scale(double minimum, double maximum, int ticks, double from, double to) {
+    if (!(maximum > minimum)) maximum = minimum + 1;
+    double raw = (maximum - minimum) / ticks, power = pow(10, floor(log10(raw))), rest = raw / power;
     double step = power * (rest <= 1 ? 1 : rest <= 2 ? 2 : rest <= 2.5 ? 2.5 : rest <= 5 ? 5 : 10);
-    return (scale){least, least + step * ceil((most - least) / step - 1e-9), from, to, step};
+    return (scale){minimum, minimum + step * ceil((maximum - minimum) / step - 1e-9), from, to, step};
 }
 
 static void tick_label(html_out *out, const scale *axis, double value) {
@@ -38,14 +39,14 @@ static void tick_label(html_out *out, const scale *axis, double value) {
 }
 
 static int tick_count(const scale *axis) {
-    return (int)floor((axis->most - axis->least) / axis->step + 1e-6);
+    return (int)floor((axis->maximum - axis->minimum) / axis->step + 1e-6);
 }
 
 enum { WIDTH = 420, HEIGHT = 250, LEFT = 46, TOP = 14, BOTTOM = 44, RIGHT = 14, LABELS = 112 };
 
 static void draw_axes(html_out *out, const chart *plot, const scale *x, const scale *y) {
     for (int i = 0; i <= tick_count(y); i++) {
-        double value = y->least + i * y->step, at = place(y, value);
+        double value = y->minimum + i * y->step, at = place(y, value);
         html_print(out, "<line class=\"%s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
                    i == 0 ? "axis" : "grid", x->from, x->to, at, at);
         html_print(out, "<text class=\"t\" text-anchor=\"end\" x=\"%.1f\" y=\"%.1f\">", x->from - 6,
@@ -54,10 +55,10 @@ static void draw_axes(html_out *out, const chart *plot, const scale *x, const sc
         html_put(out, "</text>");
     }
     for (int i = 0; i <= tick_count(x); i++) {
-        double value = x->least + i * x->step, at = place(x, value);
+        double value = x->minimum + i * x->step, at = place(x, value);
         html_print(out, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>", at, at,
                    y->from, y->from + 4);
-        /* The last one must not stand out of the picture. */
+        /* The last label must not exceed the picture. */
         html_print(out, "<text class=\"t\" text-anchor=\"%s\" x=\"%.1f\" y=\"%.1f\">",
                    at > x->to - 12 ? "end" : "middle", at > x->to - 12 ? x->to + 4 : at, y->from + 17);
         tick_label(out, x, value);
@@ -110,7 +111,7 @@ typedef struct end_label {
     double y;
 } end_label;
 
-/* Names at the ends of their lines, moved apart where they would lie on each other. */
+/* Labels at the ends of their lines, moved apart where they would overlap. */
 static void draw_labels(html_out *out, const chart_series *series, int count, const scale *x,
                         const scale *y) {
     enum { APART = 15, COLUMNS = 15 };
@@ -128,7 +129,7 @@ static void draw_labels(html_out *out, const chart_series *series, int count, co
     }
     for (int i = 1; i < used; i++)
         if (labels[i].y < labels[i - 1].y + APART) labels[i].y = labels[i - 1].y + APART;
-    /* What was pushed below the frame pushes the others up again. */
+    /* Labels below the frame push the others up again. */
     double lowest = y->from;
     for (int i = used - 1; i >= 0; i--, lowest -= APART)
         if (labels[i].y > lowest) labels[i].y = lowest;
@@ -141,23 +142,23 @@ static void draw_labels(html_out *out, const chart_series *series, int count, co
 }
 
 void chart_lines(html_out *out, const chart *plot, const chart_series *series, int count) {
-    double least_x = INFINITY, most_x = -INFINITY, most_y = 0;
+    double minimum_x = INFINITY, maximum_x = -INFINITY, maximum_y = 0;
     bool labels = false;
     for (int i = 0; i < count; i++) {
         labels = labels || series[i].label;
         for (int64_t j = 0; j < series[i].count; j++) {
             const chart_point *point = &series[i].points[j];
             if (!shown(point)) continue;
-            least_x = fmin(least_x, point->x);
-            most_x = fmax(most_x, point->x);
-            most_y = fmax(most_y, point->y);
+            minimum_x = fmin(minimum_x, point->x);
+            maximum_x = fmax(maximum_x, point->x);
+            maximum_y = fmax(maximum_y, point->y);
         }
     }
-    if (most_x < least_x) return;
-    scale x = make_scale(0, plot->unit ? 1 : most_x, 5, LEFT, WIDTH - (labels ? LABELS : RIGHT));
-    /* The x axis ends with the data, not at the next tick: the lines then fill the frame. */
-    if (!plot->unit && most_x > 0) x.most = most_x;
-    scale y = make_scale(0, plot->unit ? 1 : most_y, 5, HEIGHT - BOTTOM, TOP);
+    if (maximum_x < minimum_x) return;
+    scale x = make_scale(0, plot->unit ? 1 : maximum_x, 5, LEFT, WIDTH - (labels ? LABELS : RIGHT));
+    /* The x axis ends with the data, so that the lines fill the frame. */
+    if (!plot->unit && maximum_x > 0) x.maximum = maximum_x;
+    scale y = make_scale(0, plot->unit ? 1 : maximum_y, 5, HEIGHT - BOTTOM, TOP);
     html_put(out, "<figure><figcaption>");
     html_put(out, plot->title);
     html_print(out, "</figcaption><svg role=\"img\" viewBox=\"0 0 %d %d\" aria-label=\"", WIDTH, HEIGHT);
@@ -166,14 +167,14 @@ void chart_lines(html_out *out, const chart *plot, const chart_series *series, i
     html_put(out, plot->y_title);
     html_put(out, " over ");
     html_put(out, plot->x_title);
-    html_put(out, "; the figures stand in the tables\">");
+    html_put(out, "; the values are in the tables\">");
     draw_axes(out, plot, &x, &y);
     for (int i = 0; i < count; i++) draw_series(out, plot, &series[i], &x, &y);
     if (labels) draw_labels(out, series, count, &x, &y);
     html_put(out, "</svg></figure>\n");
 }
 
-/* ---- Figures with intervals ---------------------------------------------------------------------- */
+/* ---- Values with intervals ----------------------------------------------------------------------- */
 
 static void draw_mark(html_out *out, char shape, int colour, double x, double y) {
     switch (shape) {
@@ -204,18 +205,18 @@ void chart_symbol(html_out *out, char shape, int colour) {
 
 void chart_marks(html_out *out, const char *title, const chart_row *rows, int count) {
     enum { FRAME = 500, NAMES = 122, ROW = 38, HEAD = 10, FOOT = 42 };
-    double most = 0;
+    double maximum = 0;
     for (int i = 0; i < count; i++) {
-        most = fmax(most, rows[i].interval.high);
+        maximum = fmax(maximum, rows[i].interval.high);
         for (int j = 0; j < rows[i].count; j++)
-            if (isfinite(rows[i].marks[j].value)) most = fmax(most, rows[i].marks[j].value);
+            if (isfinite(rows[i].marks[j].value)) maximum = fmax(maximum, rows[i].marks[j].value);
     }
     int height = HEAD + count * ROW + FOOT;
-    scale x = make_scale(0, most, 6, NAMES, FRAME - 20);
+    scale x = make_scale(0, maximum, 6, NAMES, FRAME - 20);
     html_print(out, "<figure class=\"wide\"><svg role=\"img\" viewBox=\"0 0 %d %d\" aria-label=\"",
                FRAME, height);
     html_put(out, title);
-    html_put(out, "; the figures stand in the tables\">");
+    html_put(out, "; the values are in the tables\">");
     for (int i = 0; i <= tick_count(&x); i++) {
         double value = i * x.step, at = place(&x, value);
         html_print(out, "<line class=\"%s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>",
@@ -235,7 +236,7 @@ void chart_marks(html_out *out, const char *title, const chart_row *rows, int co
         html_put(out, "</title>");
         html_text_short(out, row->label, 14);
         html_put(out, "</text>");
-        /* f and its interval above, the others below: they are often near each other. */
+        /* f and its interval above, the others below, as they are often close to each other. */
         html_print(out, "<line class=\"mark s%d\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>",
                    row->colour, place(&x, row->interval.low), place(&x, row->interval.high), y - 7,
                    y - 7);

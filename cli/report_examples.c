@@ -1,5 +1,5 @@
-/* Examples: queries drawn at random, what each run answers, and the references behind its first answer
- * as a small graph. */
+/* Examples: sampled queries, the answers of each run, and the references of its first answer as a
+ * small graph. */
 #include <math.h>
 #include <string.h>
 
@@ -8,10 +8,9 @@
 
 /* ---- The graph of an answer ---------------------------------------------------------------------- */
 
-/* From left to right: the query's entity; the entities whose triples are references, on rings by
- * their distance; the answers of these triples. A reference of distance 0 is a triple of the query's
- * entity itself. How wide a line is tells how much the reference adds to the score of the first answer.
- */
+/* From left to right: the entity of the query; the entities of the references, on rings by distance;
+ * the answers of the references. A reference of distance 0 is a triple of the query's entity itself.
+ * The width of a line shows the contribution of the reference to the score of the first answer. */
 
 enum {
     MAX_REFERENCES = 16,
@@ -35,7 +34,7 @@ typedef struct graph_node {
 } graph_node;
 
 typedef struct graph_edge {
-    int from, to; /* a node of `near`, -1: the query's entity; a node of `far` */
+    int from, to; /* a node of `near`, or -1 for the query's entity; a node of `far` */
     double contribution;
 } graph_edge;
 
@@ -48,7 +47,7 @@ typedef struct picture {
     int rings;
     graph_node asked;
     int predicted;  /* a node of `far` */
-    bool forward;   /* heads are near and tails are answers; else the other way round */
+    bool forward;   /* near nodes are head entities; else tail entities */
     double largest; /* contribution, without sign */
     int height;
 } picture;
@@ -92,7 +91,7 @@ static void collect(picture *drawn, const vlp_answers *answers) {
     }
 }
 
-/* Rows for both columns, each spread over the whole height; rings are circles around the query. */
+/* Positions of both columns, each spread over the full height; rings are circles around the query. */
 static void lay_out(picture *drawn) {
     int rows = drawn->near_count > drawn->far_count ? drawn->near_count : drawn->far_count;
     double span = (double)rows * ROW, middle = HEAD + span / 2;
@@ -107,7 +106,7 @@ static void lay_out(picture *drawn) {
         double x = drawn->rings == 1
                        ? LONE_RING
                        : FIRST_RING + (double)(LAST_RING - FIRST_RING) * ring / (drawn->rings - 1);
-        /* A flat bow: wide rings that lean away from the query. */
+        /* A flat arc. */
         double off = (node->y - middle) / (span > 0 ? span : 1);
         node->x = x - 36 * off * off;
     }
@@ -131,7 +130,7 @@ static void draw_rings(html_out *out, const picture *drawn) {
     html_print(out, "<text class=\"t\" x=\"%d\" y=\"18\">answers</text>", ANSWERS_X - 6);
 }
 
-/* A line that leaves and arrives level, with a tip where the triple's tail is. */
+/* A curve with horizontal ends and a tip at the tail entity of the triple. */
 static void draw_edge(html_out *out, const picture *drawn, const graph_edge *edge,
                       const char *relation) {
     const graph_node *from = edge->from < 0 ? &drawn->asked : &drawn->near[edge->from];
@@ -208,7 +207,7 @@ void report_graph(html_out *out, const vlp_dataset *data, const vlp_answers *ans
 
 /* ---- Lists --------------------------------------------------------------------------------------- */
 
-/* Whether the query has this answer among those held out. */
+/* Whether this is a held-out answer of the query. */
 static bool is_right(const vlp_dataset *data, vlp_split split, const vlp_query *query, int32_t answer) {
     int32_t relations = vlp_dataset_relation_count(data), relation = query->relation % relations;
     bool forward = query->relation < relations;
@@ -257,7 +256,7 @@ static void answer_list(html_out *out, const report *page, const report_run *run
     html_put(out, "<p class=\"small\">The held-out answer");
     if (!found) html_put(out, " ");
     if (!found) report_entity(out, run->data, truth);
-    html_print(out, " stands at rank %s%s.</p>\n", cli_count((int64_t)rank),
+    html_print(out, " has rank %s%s.</p>\n", cli_count((int64_t)rank),
                rank > floor(rank) ? " and a half" : "");
 }
 
@@ -312,17 +311,17 @@ static void run_example(html_out *out, const report *page, const report_group *g
 
 static void explain_section(html_out *out, const report *page) {
     html_print(out,
-               "<p>The queries were drawn at random from all queries about <i>%s</i> (seed %llu) and "
-               "are shown whether the runs are right or wrong; none was picked. Answers that train%s "
-               "know%s already do not compete. ",
+               "<p>The queries are a random sample of all queries of <i>%s</i> (seed %llu), whether the "
+               "runs are right or wrong. Known answers of train%s are filtered. ",
                report_split_name(page->split), (unsigned long long)page->seed,
-               page->split == VLP_TEST ? " or valid" : "", page->split == VLP_TEST ? "" : "s");
-    html_put(out,
-             "In the graphs the query's entity stands on the left, the entities whose known "
-             "triples are its references on rings by their distance, the answers of these triples "
-             "on the right; the filled blue one is the run's first answer. The wider a line, the "
-             "more this reference moves the score of that answer: blue up, orange down, grey hardly. "
-             "A dashed line leads to an answer that no reference has.</p>\n");
+               page->split == VLP_TEST ? " and valid" : "");
+    html_put(
+        out,
+        "In the graphs the entity of the query is on the left, the entities of its references are on "
+        "rings by distance, the answers of the references on the right; the filled blue one is "
+        "the first answer of the run. The width of a line shows the contribution of the reference "
+        "to the score of that answer: blue positive, orange negative, grey near zero. "
+        "A dashed line leads to an answer that is not the answer of a reference.</p>\n");
 }
 
 void report_examples(html_out *out, const report *page) {

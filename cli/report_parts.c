@@ -1,4 +1,4 @@
-/* Curves of training, breakdowns, calibration, data and settings. */
+/* Training curves, breakdowns, calibration, data and settings. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,19 +44,19 @@ void report_curves(html_out *out, const report *page) {
     report_run *all[REPORT_MAX_RUNS];
     for (int i = 0; i < page->count; i++) all[i] = (report_run *)(uintptr_t)&page->runs[i];
     html_put(out, "<section id=\"training\"><h2>Training</h2>\n");
-    html_put(out,
-             "<p>As noted at every evaluation on valid. A loss is that of one step, and a sum of its "
-             "own kind: losses tell the course of a run, not which run is better.</p>\n");
+    html_put(
+        out,
+        "<p>Recorded at every evaluation on the validation split. A loss is that of one step; losses of "
+        "different settings are not comparable.</p>\n");
     if (page->count > 1) report_legend(out, all, page->count);
     html_put(out, "<div class=\"charts\">\n");
-    curve(out, page, &(chart){"MRR on valid", "step", "MRR", false, false}, valid_of);
-    curve(out, page, &(chart){"Loss of the embeddings", "step", "loss", false, false}, horizontal_of);
-    curve(out, page, &(chart){"Loss of the head that copies", "step", "loss", false, false},
-          vertical_of);
+    curve(out, page, &(chart){"Validation MRR", "step", "MRR", false, false}, valid_of);
+    curve(out, page, &(chart){"Horizontal loss", "step", "loss", false, false}, horizontal_of);
+    curve(out, page, &(chart){"Vertical loss", "step", "loss", false, false}, vertical_of);
     html_put(out, "</div>\n");
-    report_table_begin(out, "The weights that were kept");
+    report_table_begin(out, "Saved weights");
     html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">run</th><th scope=\"col\">model</th>"
-                  "<th scope=\"col\">kept at step</th><th scope=\"col\">MRR on valid</th>"
+                  "<th scope=\"col\">saved at step</th><th scope=\"col\">validation MRR</th>"
                   "<th scope=\"col\">trained by</th></tr></thead><tbody>\n");
     for (int i = 0; i < page->count; i++) {
         const report_run *run = &page->runs[i];
@@ -98,7 +98,7 @@ static void value_text(html_out *out, const vlp_dataset *data, breakdown by, int
     if (by == BY_RELATION)
         html_name(out, vlp_dataset_relation_name(data, value));
     else if (by == BY_SIDE)
-        html_put(out, value ? "tails asked for" : "heads asked for");
+        html_put(out, value ? "tail entity queries" : "head entity queries");
     else if (by == BY_MAPPING)
         html_put(out, mappings[value]);
     else if (value < 0)
@@ -107,7 +107,7 @@ static void value_text(html_out *out, const vlp_dataset *data, breakdown by, int
         html_print(out, "%d hop%s", value, value == 1 ? "" : "s");
 }
 
-/* Relations by how much is asked about them, the rest in its own order. */
+/* Relations by number of queries, other groups in their order. */
 static int compare_groups(const void *left, const void *right) {
     const vlp_group *a = *(const vlp_group *const *)left, *b = *(const vlp_group *const *)right;
     if (a->metrics.queries != b->metrics.queries)
@@ -180,8 +180,7 @@ static void breakdown_table(html_out *out, const report_group *group, breakdown 
     bool fold = groups->count > MAX_OPEN_ROWS;
     if (fold) {
         char summary[96];
-        snprintf(summary, sizeof summary, "All %s rows, those with the most queries first",
-                 cli_count(groups->count));
+        snprintf(summary, sizeof summary, "All %s rows, by number of queries", cli_count(groups->count));
         report_fold_begin(out, summary);
     }
     report_table_begin(out, what);
@@ -199,14 +198,13 @@ void report_breakdowns(html_out *out, const report *page) {
         const char *title, *what, *help;
     } tables[] = {
         {BY_DISTANCE, "By distance", "distance",
-         "Hops between the query's entity and its answer in train, over all relations, whichever way "
-         "they run. The distance is known to the report only: no score has seen it."},
+         "Undirected hops between the entity of the query and its answer over all relations of the "
+         "training split. Scores do not use this distance."},
         {BY_MAPPING, "By mapping", "mapping",
-         "Whether a head of the relation has many tails (1-N), a tail many heads (N-1), both or "
-         "neither: "
-         "1.5 or more on average in train is many."},
-        {BY_SIDE, "By side", "side", "Which end of the triple was asked for."},
-        {BY_RELATION, "By relation", "relation", "Both ways of asking together."}};
+         "Whether a head entity of the relation has many tail entities (1-N), a tail entity many head "
+         "entities (N-1), both or neither: many is an average of at least 1.5 in the training split."},
+        {BY_SIDE, "By side", "side", "The entity of the triple to predict."},
+        {BY_RELATION, "By relation", "relation", "Queries in both directions."}};
     html_put(out, "<section id=\"breakdowns\"><h2>Breakdowns</h2>\n");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         html_put(out, "<h3>");
@@ -233,16 +231,15 @@ static void calibration_table(html_out *out, const report_run *run) {
     html_put(out, "<h3>");
     html_name(out, run->name);
     html_put(out, "</h3>\n");
-    html_print(
-        out,
-        "<p class=\"small\">%s true and %s exchanged triples; Brier score %.4f (saying 1/2 always: "
-        "0.25), log loss %.4f (0.6931).</p>\n",
-        cli_count(calibration->positives), cli_count(calibration->negatives), calibration->brier,
-        calibration->log_loss);
+    html_print(out,
+               "<p class=\"small\">%s true triples and %s corruptions; Brier score %.4f (constant 1/2: "
+               "0.25), log loss %.4f (0.6931).</p>\n",
+               cli_count(calibration->positives), cli_count(calibration->negatives), calibration->brier,
+               calibration->log_loss);
     report_table_begin(out, "Calibration");
-    html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">probability given</th>"
-                  "<th scope=\"col\">triples</th><th scope=\"col\">mean given</th>"
-                  "<th scope=\"col\">share that is true</th></tr></thead><tbody>\n");
+    html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">predicted probability</th>"
+                  "<th scope=\"col\">triples</th><th scope=\"col\">mean predicted</th>"
+                  "<th scope=\"col\">observed share</th></tr></thead><tbody>\n");
     for (int i = 0; i < VLP_CALIBRATION_BINS; i++) {
         const vlp_calibration_bin *bin = &calibration->bins[i];
         if (bin->triples == 0) continue;
@@ -272,19 +269,20 @@ void report_calibration(html_out *out, const report *page) {
         used++;
     }
     html_put(out, "<section id=\"calibration\"><h2>Calibration</h2>\n");
-    html_put(out, "<p>A probability of 0.8 should mean that 8 of 10 such triples are true. Triples of "
-                  "valid are set against as many made by exchanging an end, half of the time for an "
-                  "entity that the relation has in that place; each half of valid is judged by "
-                  "probabilities fitted on the other. On the diagonal the given probabilities hold; the "
-                  "larger a dot, the more triples.</p>\n");
+    html_put(out,
+             "<p>Of triples with a predicted probability of 0.8, 80% should be true. Triples of the "
+             "validation split are compared with as many corruptions, half of them with an entity "
+             "that occurs with the relation in that position; each half is evaluated with "
+             "probabilities fitted on the other. Calibrated probabilities are on the diagonal; the "
+             "size of a dot shows the number of triples.</p>\n");
     if (used == 0) {
         html_put(out, "<p class=\"soft\">No run has valid triples to calibrate on.</p></section>\n");
         return;
     }
     if (used > 1) report_legend(out, shown, used);
     chart_lines(out,
-                &(chart){"Probability given, and how many are true", "probability given",
-                         "share that is true", true, true},
+                &(chart){"Predicted probability and observed share", "predicted probability",
+                         "observed share", true, true},
                 series, used);
     report_fold_begin(out, "Calibration as tables");
     for (int i = 0; i < used; i++) calibration_table(out, shown[i]);
@@ -320,11 +318,11 @@ static void data_rows(html_out *out, const report *page) {
     report_table_end(out);
 }
 
-/* The values of a setting over the runs. False past the last setting. */
+/* The values of a setting in all runs. False after the last setting. */
 typedef struct setting_row {
     vlp_setting_info info;
     char values[REPORT_MAX_RUNS][64];
-    bool differs; /* from its default, or between runs */
+    bool differs; /* differs from its default, or between runs */
 } setting_row;
 
 static bool read_setting(setting_row *row, const report *page, int32_t index) {
@@ -350,7 +348,7 @@ static void settings_table(html_out *out, const report *page, bool all) {
                   "</thead><tbody>\n");
     setting_row row;
     for (int32_t index = 0; read_setting(&row, page, index); index++) {
-        /* How many threads work now is no part of what the run is. */
+        /* The number of threads is not a property of the run. */
         if ((!all && !row.differs) || strcmp(row.info.name, "threads") == 0) continue;
         html_put(out, row.differs && all ? "<tr class=\"main\"><th scope=\"row\">"
                                          : "<tr><th scope=\"row\">");

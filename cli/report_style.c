@@ -1,8 +1,8 @@
 /* The style sheet of reports.
  *
- * Light by default and on paper, dark where the reader's system asks for it. Runs are told apart without
- * colour, by dashes, marks and labels; text and lines have a contrast of at least 4.5 to their ground in
- * both modes (a test computes it). */
+ * Light by default and in print, dark if the reader's system prefers it. Runs are distinguishable
+ * without colour, by dashes, marks and labels; text and lines have a contrast of at least 4.5 to their
+ * background in both modes (checked by a test). */
 #include "report.h"
 
 const char report_style[] =

@@ -1,4 +1,4 @@
-/* The head of a report: what the runs are worth, side by side, and the pieces that all sections use. */
+/* The summary and the results of a report, and elements shared by all sections. */
 #include <math.h>
 #include <string.h>
 
@@ -97,7 +97,7 @@ static void interval_text(html_out *out, vlp_interval interval, bool with_sign) 
 static const char *verdict(vlp_interval interval) {
     return interval.low > 0    ? "<span class=\"good\">better</span>"
            : interval.high < 0 ? "<span class=\"bad\">worse</span>"
-                               : "no difference seen";
+                               : "no significant difference";
 }
 
 static void tile(html_out *out, const char *name, double value, int digits, const char *unit) {
@@ -116,19 +116,19 @@ static void tiles(html_out *out, const report_run *run) {
     html_put(out, "<span>");
     interval_text(out, evaluation->interval, false);
     html_put(out, "</span></li>\n");
-    tile(out, "of the right answers stand first", 100 * evaluation->both.hits1, 1, "&nbsp;%");
+    tile(out, "Hits@1", 100 * evaluation->both.hits1, 1, "&nbsp;%");
     html_put(out, "</li>\n");
-    tile(out, "stand among the first ten", 100 * evaluation->both.hits10, 1, "&nbsp;%");
+    tile(out, "Hits@10", 100 * evaluation->both.hits10, 1, "&nbsp;%");
     html_put(out, "</li>\n<li><b>");
     if (evaluation->horizontal_only) {
-        html_put(out, "f = f<sub>g</sub></b><span>no copying: ");
-        html_put(out, evaluation->vertical.queries ? "valid liked the embeddings alone best"
-                                                   : "the run has no vertical head");
+        html_put(out, "f = f<sub>g</sub></b><span>references unused: ");
+        html_put(out, evaluation->vertical.queries ? "f<sub>g</sub> alone had the best validation MRR"
+                                                   : "the run has no vertical aggregator");
         html_put(out, "</span></li>\n</ul>\n");
         return;
     }
     html_signed(out, run->over_horizontal.middle, 4);
-    html_put(out, "</b><span>MRR gained over the embeddings alone (f<sub>g</sub>), paired ");
+    html_put(out, "</b><span>MRR gain over f<sub>g</sub> alone, paired ");
     interval_text(out, run->over_horizontal, true);
     html_put(out, "</span></li>\n</ul>\n");
 }
@@ -148,7 +148,7 @@ static void mark_plot(html_out *out, report_run *const *runs, int count) {
                       {evaluation->frequency.mrr, '+'}},
             .count = 5};
     }
-    chart_marks(out, "MRR of each run with its 95% interval, beside its parts and the baselines", rows,
+    chart_marks(out, "MRR of each run with its 95% interval, its components and the baselines", rows,
                 count);
     static const struct {
         char shape;
@@ -201,16 +201,17 @@ static void comparison(html_out *out, const report_group *group) {
         reach = fmax(reach, fmax(fabs(group->runs[i]->over_first.low), group->runs[i]->over_first.high));
     report_table_begin(out, "Runs side by side");
     html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">run</th><th scope=\"col\">MRR</th>"
-                  "<th scope=\"col\">95% interval</th><th scope=\"col\">less ");
+                  "<th scope=\"col\">95% interval</th><th scope=\"col\">minus ");
     html_name(out, group->runs[0]->name);
     html_put(out, "</th><th scope=\"col\">95%, paired</th><th scope=\"col\">worse | better</th>"
-                  "<th scope=\"col\">seen</th><th scope=\"col\">H@10</th></tr></thead><tbody>\n");
+                  "<th scope=\"col\">result</th><th scope=\"col\">H@10</th></tr></thead><tbody>\n");
     for (int i = 0; i < group->count; i++) comparison_row(out, group->runs[i], group->runs[0], reach);
     html_put(out, "</tbody>");
     report_table_end(out);
-    html_put(out, "<p class=\"soft small\">Paired: both runs are asked the same queries, and the "
-                  "interval is of the difference, over 1,000 redraws of the triples. An interval that "
-                  "holds 0 says that this many queries do not tell the two apart.</p>\n");
+    html_put(out,
+             "<p class=\"soft small\">Paired: both runs rank the same queries; the interval is that of "
+             "the difference, by a bootstrap of 1,000 samples of the triples. If it contains 0, the "
+             "difference is not significant.</p>\n");
 }
 
 static void group_title(html_out *out, const report_group *group) {
@@ -222,17 +223,18 @@ static void group_title(html_out *out, const report_group *group) {
 void report_summary(html_out *out, const report *page) {
     html_put(out, "<section id=\"summary\"><h2>Summary</h2>\n");
     if (page->group_count > 1)
-        html_put(out,
-                 "<p>These runs are on different data sets: their figures cannot be set against "
-                 "each other, and there are no paired intervals between them. Runs on the same data "
-                 "set are compared below its name.</p>\n");
+        html_put(
+            out,
+            "<p>These runs are on different data sets: their results are not comparable, and there are "
+            "no paired intervals between them. Runs on the same data set are compared below its "
+            "name.</p>\n");
     for (int i = 0; i < page->group_count; i++) {
         const report_group *group = &page->groups[i];
         const report_run *first = group->runs[0];
         if (page->group_count > 1) group_title(out, group);
-        html_print(out, "<p>%s, held out as <i>%s</i>, each asked both ways: ",
+        html_print(out, "<p>%s of the split <i>%s</i>, two queries each: ",
                    cli_things(first->evaluation->queries / 2, "triple"), report_split_name(page->split));
-        html_print(out, "%s, every one of %s a candidate, answers already known left out.</p>\n",
+        html_print(out, "%s, %s as candidates, known answers filtered.</p>\n",
                    cli_things(first->evaluation->queries, "query"),
                    cli_things(vlp_dataset_entity_count(first->data), "entity"));
         if (group->count == 1)
@@ -271,18 +273,16 @@ static void run_rows(html_out *out, const report_run *run) {
     else
         snprintf(name, sizeof name, "f = f<sub>c</sub> + %.4g f<sub>g</sub>", evaluation->lambda);
     metrics_row(out, name, &evaluation->both, true, run->number);
-    metrics_row(out, "heads asked for", &evaluation->head, false, run->number);
-    metrics_row(out, "tails asked for", &evaluation->tail, false, run->number);
-    metrics_row(out, "f<sub>g</sub> alone: what embeddings memorize", &evaluation->horizontal, false,
-                run->number);
+    metrics_row(out, "head entity queries", &evaluation->head, false, run->number);
+    metrics_row(out, "tail entity queries", &evaluation->tail, false, run->number);
+    metrics_row(out, "f<sub>g</sub> alone (horizontal)", &evaluation->horizontal, false, run->number);
     if (evaluation->vertical.queries)
-        metrics_row(out, "f<sub>c</sub> alone: what is copied", &evaluation->vertical, false,
-                    run->number);
+        metrics_row(out, "f<sub>c</sub> alone (vertical)", &evaluation->vertical, false, run->number);
     metrics_row(out, "baseline: most frequent answers", &evaluation->frequency, false, 4);
     metrics_row(out, "baseline: vote of the references", &evaluation->vote, false, 4);
     html_put(out, "<tr><td class=\"left soft small\" colspan=\"8\">");
     html_print(out,
-               "MRR as a mean over relations %.4f; ties at their best %.4f, at their worst %.4f; "
+               "mean MRR over relations %.4f; optimistic %.4f, pessimistic %.4f; "
                "95%% interval %.4f to %.4f",
                evaluation->macro_mrr, evaluation->optimistic.mrr, evaluation->pessimistic.mrr,
                evaluation->interval.low, evaluation->interval.high);
@@ -293,12 +293,13 @@ void report_results(html_out *out, const report *page) {
     html_put(out, "<section id=\"results\"><h2>Results</h2>\n");
     html_print(
         out,
-        "<p>Ranks on <i>%s</i> are realistic: equal scores share the mean of their places. "
-        "&#955; in f = f<sub>c</sub> + &#955; f<sub>g</sub> was chosen on valid. The baselines "
-        "need no learning: the answers that the relation has most often in train, and the answers "
-        "of the references by how often they occur.</p>\n",
+        "<p>Ranks on <i>%s</i> are realistic: ties get the mean of their ranks. "
+        "&#955; in f = f<sub>c</sub> + &#955; f<sub>g</sub> was chosen on the validation split. The "
+        "baselines are not trained: the most frequent answers of the relation in the training split, "
+        "and "
+        "the answers of the references by frequency.</p>\n",
         report_split_name(page->split));
-    report_table_begin(out, "Results of each run, its parts and the baselines");
+    report_table_begin(out, "Results of each run, its components and the baselines");
     html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">ranked by</th>"
                   "<th scope=\"col\">queries</th><th scope=\"col\">MRR</th><th scope=\"col\">MR</th>"
                   "<th scope=\"col\">AMRI</th><th scope=\"col\">H@1</th><th scope=\"col\">H@3</th>"

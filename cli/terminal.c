@@ -1,5 +1,4 @@
-/* Progress and remarks on standard error: a bar that is drawn over on a terminal, a plain line every few
- * seconds elsewhere. */
+/* Progress and remarks on standard error: a bar on a terminal, otherwise a line every few seconds. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -87,7 +86,7 @@ static void on_progress(void *user, const char *what, int64_t done, int64_t tota
     if (strncmp(screen.what, what, sizeof screen.what - 1) != 0) {
         snprintf(screen.what, sizeof screen.what, "%s", what);
         screen.started = now;
-        screen.drawn = now; /* short work draws nothing */
+        screen.drawn = now; /* short work prints nothing */
     }
     double pause = is_terminal() ? 0.1 : 5;
     if (done == total) {

@@ -1,4 +1,4 @@
-/* Characters of UTF-8 and the columns they take. */
+/* Decoding UTF-8, display widths, escaping for display. */
 #include "text.h"
 
 #include <stdbool.h>
@@ -16,7 +16,8 @@ uint32_t text_next(const char *text, int *length) {
     if (bytes == 0) return 0xfffd;
     uint32_t value = first & (0x7fu >> bytes);
     for (int i = 1; i < bytes; i++) {
-        unsigned char byte = (unsigned char)text[i]; /* the end of the text is no continuation either */
+        unsigned char byte =
+            (unsigned char)text[i]; /* the terminator is not a continuation byte either */
         if (byte >> 6 != 2) return 0xfffd;
         value = value << 6 | (byte & 0x3fu);
     }
@@ -50,7 +51,7 @@ const char *text_shown(const char *text) {
         plain = is_plain(value, at, length);
     }
     if (plain) return text;
-    enum { LONGEST = 6 }; /* of an escape, for one byte */
+    enum { LONGEST = 6 }; /* bytes of an escape, for one byte of text */
     char **copy = &copies[next++ % 8];
     free(*copy);
     *copy = malloc(LONGEST * strlen(text) + 1);

@@ -1,22 +1,22 @@
-/* Names are anybody's, in any script: how many columns they take on a page and on a terminal. */
+/* Display of untrusted names in any script: widths in columns, and escapes. */
 #ifndef VLP_CLI_TEXT_H
 #define VLP_CLI_TEXT_H
 
 #include <stdint.h>
 
-/* The next character and how many bytes it takes; U+FFFD for a byte that begins none. */
+/* The next character and its length in bytes; U+FFFD, length 1, for an invalid byte. */
 uint32_t text_next(const char *text, int *length);
-/* Columns of a character: about two for East Asian ones and emoji, none for marks. */
+/* The width of a character in columns: 2 for East Asian characters and emoji, 0 for combining marks
+ * (approximate). */
 int text_columns_of(uint32_t character);
-/* A text for people to see: itself, or a copy in which control characters, which a terminal would obey
- * (C0, DEL and C1), are \uNNNN, and bytes that are not UTF-8 are \xNN. The copy is overwritten by the
- * eighth call after it. */
+/* A text for display: itself, or a copy in which control characters (C0, DEL and C1) are \uNNNN and
+ * invalid UTF-8 bytes are \xNN. A copy is valid until the eighth call after it. */
 const char *text_shown(const char *text);
-/* A field of a table on standard output: data for programs as it is, shown as above on a terminal. */
+/* A field of a table on standard output: unchanged in a file or pipe, text_shown on a terminal. */
 const char *text_field(const char *text);
-/* Columns of a text. */
+/* The width of a text in columns. */
 int text_columns(const char *text);
-/* Prints a text, and spaces behind it up to so many columns. */
+/* Prints a text, padded with spaces to `columns`. */
 void text_print(const char *text, int columns);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the fuzz targets share: the check, a choice that depends on the input alone, and characters of
- * UTF-8 read by their definition. */
+/* Shared by the fuzz targets: the check macro, a choice that depends only on the input, and a
+ * reference UTF-8 decoder. */
 #ifndef VLP_FUZZ_FUZZ_H
 #define VLP_FUZZ_FUZZ_H
 
@@ -11,32 +11,31 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* An invariant; the fuzzer keeps the input that breaks it. */
+/* Checks an invariant; aborts if it does not hold. */
 #define REQUIRE(condition)                                                                              \
     do {                                                                                                \
         if (!(condition)) {                                                                             \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                     \
+            fprintf(stderr, "%s:%d: failed: %s\n", __FILE__, __LINE__, #condition);                     \
             abort();                                                                                    \
         }                                                                                               \
     } while (0)
 
-/* Around code of the targets' own: its branches tell the fuzzer nothing about the library, and counting
- * them would take half of the time. */
+/* Around the code of the targets: its branches are irrelevant to the fuzzer, and counting them would
+ * double the time. */
 #define UNCOUNTED_BEGIN                                                                                 \
     _Pragma("clang attribute push(__attribute__((no_sanitize(\"coverage\"))), apply_to = function)")
 #define UNCOUNTED_END _Pragma("clang attribute pop")
 
 UNCOUNTED_BEGIN
 
-/* True for about one input in `n`, and always the same ones: costly checks stay rare, and what they find
- * can be repeated. */
+/* True for about one input in `n`, deterministically, for expensive checks. */
 static inline bool one_in(const uint8_t *data, size_t size, uint32_t n) {
     uint32_t hash = 2166136261u;
     for (size_t i = 0; i < size; i++) hash = (hash ^ data[i]) * 16777619u;
     return (hash >> 8) % n == 0;
 }
 
-/* The length of the character at the start of a text, 0 where there is none; its code in *code. */
+/* The length of the character at the start of a text, 0 if invalid; *code is its code point. */
 static inline size_t naive_character(uint32_t *code, const uint8_t *text, size_t size) {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
     if (size == 0) return 0;
@@ -66,7 +65,7 @@ static inline bool naive_control(uint32_t code) {
     return code < 0x20 || code == 0x7f;
 }
 
-/* The length of the line that `text` starts with, without its newline; *next is behind that. */
+/* The length of the first line of `text`, without its newline; *next points after it. */
 static inline size_t naive_line(const uint8_t *text, size_t size, size_t *next) {
     const uint8_t *newline = memchr(text, '\n', size);
     size_t length = newline ? (size_t)(newline - text) : size;

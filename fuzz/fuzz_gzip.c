@@ -1,4 +1,4 @@
-/* Files, plain or compressed: what a source delivers against zlib's inflate over the same bytes. */
+/* Files, plain or compressed: compares a source with zlib's inflate over the same bytes. */
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -8,17 +8,17 @@
 
 UNCOUNTED_BEGIN
 
-/* A few bytes may stand for a thousand times as many; more than this adds nothing. */
+/* Limits the decompressed size; larger outputs add no coverage. */
 enum { LIMIT = 1 << 16 };
 
 typedef struct outcome {
     bool good;   /* the end was reached without an error */
-    bool cut;    /* LIMIT was reached before it */
-    size_t size; /* of what came before that */
+    bool cut;    /* LIMIT was reached first */
+    size_t size; /* of the output before that */
     uint8_t bytes[LIMIT];
 } outcome;
 
-/* One member of gzip after the other, until something else follows. */
+/* Decompresses gzip members until other data follows. */
 static void naive_inflate(outcome *out, const uint8_t *data, size_t size) {
     z_stream stream = {.next_in = (uint8_t *)(uintptr_t)data,
                        .avail_in = (unsigned)size,
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     REQUIRE(pwrite(file, data, size, 0) == (ssize_t)size);
     naive_read(&expected, data, size);
     source_read(&found, path, LIMIT);
-    /* Where the output is as long as LIMIT, whether the end is good has not been seen. */
+    /* At LIMIT the end of the data has not been checked. */
     if (!expected.cut) REQUIRE(found.good == expected.good);
     if (expected.good && !expected.cut) {
         REQUIRE(found.size == expected.size);

@@ -1,4 +1,4 @@
-/* labels.tsv: what is kept for a few known entities against a reading field by field. */
+/* labels.tsv: compares the labels of a few known entities with a reference parser. */
 #include "fuzz.h"
 #include "graph/labels.h"
 
@@ -8,7 +8,7 @@ static const char *const names[] = {"a", "bb", "c c", "\xc3\xa9", "dog.n.01", "e
 enum { NAMES = sizeof names / sizeof *names };
 
 typedef struct text {
-    const uint8_t *bytes; /* NULL: none */
+    const uint8_t *bytes; /* or NULL */
     size_t length;
 } text;
 
@@ -22,7 +22,7 @@ static bool has_control(text field) {
     return false;
 }
 
-/* "name<TAB>label[<TAB>description]"; false when the line is something else. */
+/* "name<TAB>label[<TAB>description]"; false if the line is invalid. */
 static bool naive_row(row *out, const uint8_t *line, size_t length) {
     if (!naive_utf8(line, length)) return false;
     if (length > 0 && line[length - 1] == '\r') length--;
@@ -41,14 +41,14 @@ static bool naive_row(row *out, const uint8_t *line, size_t length) {
     return count >= 2 && fields[0].length > 0 && !has_control(fields[1]) && !has_control(fields[2]);
 }
 
-/* Whether a kept text is the field; empty fields count as none. */
+/* Whether a label equals the field; an empty field is no label. */
 static bool is_field(const char *kept, text field) {
     if (field.length == 0) return kept == NULL;
     return kept && strlen(kept) == field.length && memcmp(kept, field.bytes, field.length) == 0;
 }
 
-/* Reads all rows; of each entity's the first one counts. Returns the line that is wrong, from 1, or 0.
- */
+/* Parses all rows; the first one of each entity is used. Returns the number of the invalid line, from
+ * 1, or 0. */
 static int64_t naive_rows(row rows[NAMES], const uint8_t *data, size_t size) {
     size_t at = size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     int64_t number = 1;

@@ -1,8 +1,8 @@
-/* npy: the values of what is accepted, each fetched from its place and converted by the definition of
- * its type; without its last bytes no such file is accepted.
+/* npy: compares the values of accepted files with a reference conversion of each type; a truncated
+ * file must be refused.
  *
- * The first byte of an input is the number of bytes of values that follow the header, which is the rest,
- * in a file of one of the three versions; 255: the rest is a whole file. */
+ * The first byte of an input is the number of bytes of values that follow the header, which is the
+ * rest, in a file of one of the three versions; 255: the rest is a complete file. */
 #include <math.h>
 
 #include "fuzz.h"
@@ -46,7 +46,7 @@ static uint64_t little_endian(const uint8_t *data, size_t size) {
     return value;
 }
 
-/* A sign, and that many bits of exponent and of fraction. */
+/* A floating-point number with a sign and the given bits of exponent and fraction. */
 static float naive_float(uint64_t bits, int exponent_bits, int fraction_bits) {
     int most = (1 << exponent_bits) - 1, bias = most / 2;
     int exponent = (int)(bits >> fraction_bits) & most;
@@ -68,7 +68,7 @@ static float naive_value(const uint8_t *at, const char *type) {
     return size == 4 ? (float)(int32_t)(uint32_t)bits : (float)(int64_t)bits;
 }
 
-/* The type as it stands in the header: nothing else there looks like one. */
+/* The type in the header, found by its pattern. */
 static const char *naive_type(const char *header) {
     static const char *const types[] = {"f2", "f4", "f8", "i4", "i8", "u1"};
     for (int i = 0; i < 6; i++)

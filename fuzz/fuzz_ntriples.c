@@ -1,5 +1,5 @@
-/* N-Triples: the parser against a reading by the grammar, character by character, the decision to refuse
- * included; and what was read, written back and read again. */
+/* N-Triples: compares the parser, including its errors, with a reference parser by the grammar; what
+ * was read is written and read again. */
 #include "lines.h"
 
 UNCOUNTED_BEGIN
@@ -11,7 +11,7 @@ typedef struct cursor {
     const uint8_t *at, *end;
 } cursor;
 
-/* A name as it grows. */
+/* A growing name. */
 typedef struct buffer {
     char *bytes;
     size_t length, capacity;
@@ -53,7 +53,7 @@ static void take_blanks(cursor *c) {
     while (take(c, " ") || take(c, "\t")) continue;
 }
 
-/* UCHAR, its backslash taken. */
+/* UCHAR, after its backslash. */
 static bool take_uchar(cursor *c, uint32_t *code) {
     int digits = take(c, "u") ? 4 : take(c, "U") ? 8 : 0;
     if (digits == 0) return false;
@@ -128,7 +128,7 @@ static bool take_blank_node(cursor *c, buffer *name) {
     return true;
 }
 
-/* A character of a literal in the spelling of names. */
+/* A character of a literal, escaped as in names. */
 static void append_spelled(buffer *name, uint32_t code) {
     static const char characters[] = "\t\n\r\b\f\"\\", letters[] = "tnrbf\"\\";
     const char *known = code > 0 && code < 0x80 ? strchr(characters, (int)code) : NULL;
@@ -191,7 +191,7 @@ static bool take_term(cursor *c, buffer *name) {
     return take_literal(c, name);
 }
 
-/* triple? comment?; *statement tells whether there is a triple. */
+/* triple? comment?; *statement is whether there is a triple. */
 static bool take_line(buffer names[3], bool *statement, cursor c) {
     if (memchr(c.at, '\0', (size_t)(c.end - c.at)) || memchr(c.at, '\r', (size_t)(c.end - c.at)))
         return false;
@@ -233,7 +233,7 @@ static void check_grammar(const vlp_piece *whole, const uint8_t *data, size_t si
     if (!good) REQUIRE(whole->error_line == number);
 }
 
-/* Written as N-Triples and read again, it is the same. */
+/* Writing as N-Triples and reading again gives the same. */
 static void check_round_trip(const line_format *format, const vlp_piece *whole) {
     static buffer text;
     text.length = 0;

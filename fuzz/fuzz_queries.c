@@ -1,5 +1,5 @@
-/* Files of queries and of triples: what the reader makes of each line against a reading field by
- * field. Lines that are wrong do not stop it. */
+/* Files of queries and of triples: compares each line with a reference parser. Invalid lines do not
+ * stop the reader. */
 #include <stddef.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ static int32_t find(field name, const char *const *names, int count) {
     return -2;
 }
 
-/* What a line is: a triple (true), or what is wrong with it. */
+/* Parses a line: true for a triple, else the error. */
 static bool naive_triple(vlp_triple *out, const uint8_t *line, size_t length, bool queries) {
     field fields[3] = {{line, 0}, {NULL, 0}, {NULL, 0}};
     int count = 1;

@@ -1,5 +1,5 @@
-/* Recipes: what is read is within its ranges and, printed, reads back to the same bytes; what is refused
- * changes nothing and is refused for the line that the message names. */
+/* Recipes: accepted values are within their ranges and survive printing and reading; a refused recipe
+ * changes nothing, and the message names the invalid line. */
 #include "base/base.h"
 #include "fuzz.h"
 #include "learn/settings.h"
@@ -8,7 +8,7 @@ UNCOUNTED_BEGIN
 
 enum { RECIPE = 8192 };
 
-/* Every setting of the table, one a line. */
+/* Every setting of the table, one per line. */
 static size_t print_all(char text[RECIPE], const vlp_settings *settings) {
     int32_t count;
     const vlp_setting *table = vlp_settings_table(&count);
@@ -29,11 +29,11 @@ static void check_good(const vlp_settings *settings) {
     vlp_settings_default(&back);
     REQUIRE(vlp_recipe_parse(&back, "printed", text, size) == VLP_OK);
     REQUIRE(memcmp(&back, settings, sizeof back) == 0);
-    /* Settings may still contradict each other, but none of them is out of its range. */
+    /* Settings may contradict each other, but all are within their ranges. */
     if (vlp_settings_check(settings) != VLP_OK) REQUIRE(strstr(vlp_error_message(), " takes ") == NULL);
 }
 
-/* "input:LINE: cause"; the lines before LINE are a good recipe, and with it they are not. */
+/* "input:LINE: cause": the lines before LINE are a valid recipe, and with LINE they are not. */
 static void check_refused(const uint8_t *data, size_t size) {
     char message[1024];
     snprintf(message, sizeof message, "%s", vlp_error_message());

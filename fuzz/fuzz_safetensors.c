@@ -1,8 +1,9 @@
-/* safetensors: what is accepted is JSON by a second reading, its tensors are the data without a rest,
- * and written again it says the same, until one of its bits is changed or its end is missing.
+/* safetensors: an accepted file is JSON by a reference parser, its tensors cover the data, and writing
+ * it again gives the same content; a changed bit or a truncated file must be refused.
  *
- * The first byte of an input is the number of data bytes that follow the header, which is the rest; 255:
- * the rest is a whole file. No mutation would keep length, header and data in step otherwise. */
+ * The first byte of an input is the number of data bytes that follow the header, which is the rest;
+ * 255: the rest is a complete file. Otherwise mutations would rarely keep length, header and data
+ * consistent. */
 #include "fuzz.h"
 #include "store/parse.h"
 
@@ -33,7 +34,8 @@ static bytes make_input(const uint8_t *data, size_t size) {
     return file;
 }
 
-/* ---- JSON by its grammar, without fractions and signs; each returns what follows, NULL: not so ---- */
+/* ---- JSON by its grammar, without fractions and signs; each returns the rest, or NULL if invalid ----
+ */
 
 static const char *naive_space(const char *at) {
     while (*at && strchr(" \t\n\r", *at)) at++;
@@ -111,7 +113,7 @@ static size_t naive_size(const vlp_tensor *tensor) {
     return size;
 }
 
-/* The tensors, one behind the other, are the end of the file. */
+/* The concatenated tensors are the end of the file. */
 static void check_data(const bytes *file, const vlp_tensor *tensors, int32_t count) {
     size_t total = 0;
     for (int32_t i = 0; i < count; i++) total += naive_size(&tensors[i]);

@@ -1,5 +1,4 @@
-/* Tables of triples: the parser against a reading of the same bytes line by line and field by field,
- * the decision to refuse included. */
+/* Tables of triples: compares the parser, including its errors, with a reference parser. */
 #include "lines.h"
 
 UNCOUNTED_BEGIN
@@ -9,7 +8,7 @@ typedef struct field {
     size_t length;
 } field;
 
-/* The three fields of a line; false when it is not three good names. */
+/* The three fields of a line; false unless they are three valid names. */
 static bool naive_fields(field fields[3], const uint8_t *line, size_t length) {
     if (!naive_utf8(line, length)) return false;
     if (length > 0 && line[length - 1] == '\r') length--;

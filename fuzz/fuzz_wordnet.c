@@ -1,5 +1,5 @@
-/* WordNet's files: what was read hangs together, and line ends do not matter. The eight texts of an
- * input are separated by a byte that none of them may hold. */
+/* WordNet's files: the result is consistent, and line ends do not matter. The eight texts of an input
+ * are separated by a byte that is invalid in them. */
 #include "data/wordnet.h"
 #include "fuzz.h"
 
@@ -47,7 +47,7 @@ static char lower(char byte) {
     return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
 }
 
-/* An entity is named by its first word, its part of speech and its sense: two synsets must not agree. */
+/* An entity is named by its first word, part of speech and sense, which must be unique. */
 static bool same_name(const vlp_synset *left, const vlp_synset *right) {
     const char *at = NULL, *word = NULL, *other_at = NULL, *other = NULL;
     int length = 0, other_length = 0;
@@ -86,7 +86,7 @@ static void check_wordnet(const vlp_wordnet *wordnet, const vlp_wordnet_file *fi
     }
 }
 
-/* A failure names one of the files and a line of it. */
+/* An error names one of the files and a line of it. */
 static void check_message(const vlp_wordnet_file *files) {
     const char *colon = strchr(vlp_error_message(), ':');
     REQUIRE(colon != NULL);

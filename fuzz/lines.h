@@ -1,5 +1,5 @@
-/* What holds for every parser of lines, whatever the format: it does not matter where a text is cut into
- * pieces, how many threads read it, or how often the same lines come. */
+/* Invariants of all line parsers: the result does not depend on the division into pieces, the number
+ * of threads or repeated lines. */
 #ifndef VLP_FUZZ_LINES_H
 #define VLP_FUZZ_LINES_H
 
@@ -37,7 +37,7 @@ static inline bool same_span(const vlp_span *span, const void *text, size_t leng
            span->hash == vlp_name_hash(text, length);
 }
 
-/* Two pieces, cut behind the first line end of the second half, say what the whole says. */
+/* Two pieces, divided after the first line end of the second half, give the same result as the whole. */
 static inline void check_cut(const line_format *format, const vlp_piece *whole) {
     const char *newline = memchr(whole->text + whole->size / 2, '\n', whole->size - whole->size / 2);
     if (!newline) return;
@@ -65,7 +65,7 @@ static inline void check_cut(const line_format *format, const vlp_piece *whole) 
 
 static inline void check_name(const vlp_dictionary *dictionary, int32_t id, const vlp_span *span,
                               int32_t *known) {
-    /* Ids count up in the order in which names come. */
+    /* Ids ascend in the order of first occurrence. */
     REQUIRE(id >= 0 && id <= *known);
     if (id == *known) ++*known;
     REQUIRE(vlp_dictionary_name_length(dictionary, id) == span->length);
@@ -73,7 +73,7 @@ static inline void check_name(const vlp_dictionary *dictionary, int32_t id, cons
     REQUIRE(vlp_dictionary_find(dictionary, span->text, span->length) == id);
 }
 
-/* Reads a text that is `copies` times what `whole` was made of. */
+/* Reads a text that repeats the text of `whole` `copies` times. */
 static inline void check_read(const line_format *format, const vlp_piece *whole, const char *text,
                               size_t size, int64_t copies, int32_t threads) {
     vlp_triple_list triples = {NULL, 0, 0};
@@ -109,9 +109,9 @@ static inline void check_read(const line_format *format, const vlp_piece *whole,
     vlp_triple_list_free(&triples);
 }
 
-/* Through the whole reader: once as it is, and once repeated until two threads have their share. */
+/* Through the complete reader: once unchanged, and once repeated so that two threads get work. */
 static inline void check_reader(const line_format *format, const vlp_piece *whole) {
-    /* A byte-order mark is the reader's, not the piece's. */
+    /* The reader, not the piece parser, removes a byte-order mark. */
     if (whole->size == 0 || vlp_bom_length(whole->text, whole->size) > 0) return;
     check_read(format, whole, whole->text, whole->size, 1, 1);
     bool ends = whole->text[whole->size - 1] == '\n';
