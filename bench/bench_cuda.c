@@ -76,8 +76,11 @@ static void open_work(work *w, const char *folder) {
     double opened = seconds();
     vlp_model_options options = {w->settings.model, w->settings.dim, w->settings.relation_dim,
                                  w->settings.norm, w->settings.margin};
-    need(vlp_model_new(&w->model, w->backend, w->compute, &options, vlp_dataset_entity_count(w->dataset),
-                       2 * vlp_dataset_relation_count(w->dataset), w->settings.vertical, true));
+    need(vlp_model_new(&w->model, w->backend, w->compute,
+                       &(vlp_model_shape){options, vlp_dataset_entity_count(w->dataset),
+                                          2 * vlp_dataset_relation_count(w->dataset),
+                                          vlp_settings_components(&w->settings)},
+                       true));
     need(vlp_model_init(w->model, w->settings.seed, w->settings.init_scale));
     double made = seconds();
     need(vlp_trainer_new(&w->trainer, w->dataset, &w->settings, w->model, NULL));
@@ -263,8 +266,8 @@ static void op_negative_loss(work *w) {
 
 static void op_pair_backward(work *w) {
     vlp_pairs pairs = pairs_of(w);
-    vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
-    vlp_table *relations = &w->model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(w->model);
+    const vlp_table *relations = vlp_model_relations(w->model);
     w->backend->memory->fill_bytes(w->compute, entities->touched, 0, (size_t)entities->rows);
     vlp_related_rows queries = queries_of(w, w->trainer->q);
     vlp_pair_gradients out = {.queries = w->trainer->q_grad,
@@ -276,8 +279,8 @@ static void op_pair_backward(work *w) {
 }
 
 static void op_query_backward(work *w) {
-    vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
-    vlp_table *relations = &w->model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(w->model);
+    const vlp_table *relations = vlp_model_relations(w->model);
     vlp_related_rows heads = queries_of(w, w->trainer->head_rows);
     vlp_table_gradient entity_grad = vlp_table_gradient_of(entities);
     need(w->backend->transform->query_backward(w->compute, w->trainer->heads_grad, relations->grad,
@@ -301,10 +304,9 @@ static void op_aggregator_forward(work *w) {
 static void op_aggregator_backward(work *w) {
     vlp_reference_batch references = references_of(w);
     bool padded = w->trainer->aggregator_uses_bf16;
-    need(vlp_aggregator_backward(w->model, &w->trainer->head,
-                                 padded ? w->trainer->padded_grad : w->trainer->output_grad,
-                                 padded ? &w->model->tables[VLP_TABLE_ENTITIES].layout : NULL,
-                                 &references, w->trainer->batch, NULL));
+    need(vlp_aggregator_backward(
+        w->model, &w->trainer->head, padded ? w->trainer->padded_grad : w->trainer->output_grad,
+        padded ? &vlp_model_entities(w->model)->layout : NULL, &references, w->trainer->batch, NULL));
 }
 
 /* The products and the softmax of the 1-to-All loss or, without one, of the head; over bf16 copies
@@ -318,7 +320,7 @@ static int64_t columns_of(const work *w) {
 }
 
 static void op_logits(work *w) {
-    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(w->model);
     int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
     if (uses_bf16(w))
         w->backend->bf16->product(w->compute, w->trainer->aggregator_logits,
@@ -345,7 +347,7 @@ static void op_logits(work *w) {
 }
 
 static void op_logits_backward(work *w) {
-    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(w->model);
     int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
     if (uses_bf16(w))
         w->backend->bf16->product(w->compute, w->trainer->padded_grad,
@@ -370,7 +372,7 @@ static void op_logits_backward(work *w) {
 }
 
 static void op_entities_backward(work *w) {
-    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(w->model);
     int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
     if (uses_bf16(w))
         w->backend->bf16->product(w->compute, entities->grad,
@@ -409,7 +411,7 @@ static void op_softmax(work *w) {
 }
 
 static void op_update(work *w) {
-    const vlp_table *table = &w->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *table = vlp_model_entities(w->model);
     vlp_update update = {w->settings.optimizer == VLP_ADAGRAD, 0.9f, 0.999f, 1e-8f, w->trainer->report};
     vlp_updated updated = {.width = table->width,
                            .rows = table->rows,

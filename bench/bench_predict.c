@@ -65,7 +65,7 @@ static void time_products(timing *times, const vlp_run *run, float *rows, float 
                                                      .lda = width,
                                                      .ldb = width,
                                                      .ldc = entities},
-                                      rows, model->tables[VLP_TABLE_ENTITIES].value);
+                                      rows, vlp_model_entities(model)->value);
     times->products += seconds() - start;
     times->product_rows += BATCH;
 }

@@ -322,6 +322,19 @@ VLP_API void vlp_audit_free(vlp_audit *audit);
 
 /* ---- 7. Training ----------------------------------------------------------------------------- */
 
+/* A score is the weighted sum of the components that a run has: f = sum of weight_c f_c over them. Each
+ * has its own parameters and its own loss; the weights are chosen on the validation split.
+ *   horizontal  f_g, of the embeddings
+ *   vertical    f_c, of the vertical aggregator, from the query's references
+ * Arrays of figures that are indexed by component have VLP_MAX_COMPONENTS elements, so that a new
+ * component changes no layout; they hold NaN, or no queries, for components a run does not have. A set
+ * of components is the bits 1 << component. */
+typedef enum vlp_component { VLP_HORIZONTAL = 0, VLP_VERTICAL, VLP_COMPONENTS } vlp_component;
+enum { VLP_MAX_COMPONENTS = 4 };
+
+/* "horizontal", "vertical"; NULL for a number that is none of them. */
+VLP_API const char *vlp_component_name(vlp_component component);
+
 /* Trains a model on a data set into a run folder: config.ini, model.safetensors, state.safetensors,
  * entities.tsv, relations.tsv, metrics.jsonl, train.log. */
 typedef struct vlp_train_options {

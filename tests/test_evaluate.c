@@ -72,8 +72,9 @@ static const vlp_mixture horizontal_only[] = {{0, 1}, {1, 0.5f}};
 static vlp_ranking_options ranking_options(const world *w, vlp_split split, unsigned filter) {
     vlp_ranking_options options = {.split = split,
                                    .filter = filter,
-                                   .mixtures = w->model->vertical ? both : horizontal_only,
-                                   .mixture_count = w->model->vertical ? 6 : 2,
+                                   .mixtures =
+                                       vlp_model_has(w->model, VLP_VERTICAL) ? both : horizontal_only,
+                                   .mixture_count = vlp_model_has(w->model, VLP_VERTICAL) ? 6 : 2,
                                    .references = 3,
                                    .threads = 1};
     return options;
@@ -95,7 +96,7 @@ static void check_ranking(const world *w, const vlp_ranking_options *options, in
     double *horizontal = calloc((size_t)w->entities, sizeof *horizontal);
     double *scores = calloc((size_t)w->entities, sizeof *scores);
     assert_true(horizontal && scores);
-    double *vertical = w->model->vertical ? scores : NULL;
+    double *vertical = vlp_model_has(w->model, VLP_VERTICAL) ? scores : NULL;
     vlp_ranking *ranking = rank_all(w, options);
     assert_int_equal(ranking->queries, 2 * count);
     assert_int_equal(ranking->mixtures, options->mixture_count);
@@ -355,12 +356,12 @@ static void test_no_leak(void **state) {
 /* One number that is none, in any table, ends the evaluation. */
 static void test_nan(void **state) {
     (void)state;
-    for (int i = 0; i < KINDS * VLP_TABLES; i++) {
+    for (int i = 0; i < KINDS * TABLES; i++) {
         oracle_random random = {SEED + 7, (uint64_t)i, 0};
         vlp_dataset *dataset = random_dataset((sizes){12, 2, 2, {40, 4, 9}}, &random);
-        world w = world_make(dataset, kinds[i / VLP_TABLES], true, 1 + i % 2, &random);
+        world w = world_make(dataset, kinds[i / TABLES], true, 1 + i % 2, &random);
         vlp_ranking_options options = ranking_options(&w, VLP_TEST, ALL);
-        int id = i % VLP_TABLES;
+        int id = i % TABLES;
         int32_t answer, row = id > VLP_TABLE_RELATIONS ? 0
                               : id == VLP_TABLE_ENTITIES
                                   ? w.entities - 1
@@ -446,8 +447,10 @@ static vlp_status rank_from_nothing(const vlp_dataset *dataset, const vlp_rankin
     vlp_status status = lab_backend()->open(&compute, 1);
     if (status != VLP_OK) return status;
     status =
-        vlp_model_new(&model, lab_backend(), compute, &model_options, vlp_dataset_entity_count(dataset),
-                      2 * vlp_dataset_relation_count(dataset), true, false);
+        vlp_model_new(&model, lab_backend(), compute,
+                      &(vlp_model_shape){model_options, vlp_dataset_entity_count(dataset),
+                                         2 * vlp_dataset_relation_count(dataset), components_of(true)},
+                      false);
     if (status == VLP_OK) status = vlp_model_init(model, 1, 0);
     if (status == VLP_OK) status = vlp_ranking_compute(&ranking, model, dataset, options);
     vlp_ranking_free(ranking);

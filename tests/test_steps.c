@@ -9,6 +9,7 @@
 
 #include "lab.h"
 #include "learn/trainer_internal.h"
+#include "tables.h"
 
 static void must(vlp_status status) {
     if (status != VLP_OK) fail_msg("%s", vlp_error_message());
@@ -38,9 +39,11 @@ static void open_steps(steps *work, const char *const *texts) {
     must(backend->open(&work->compute, 2));
     vlp_model_options options = {settings->model, settings->dim, settings->relation_dim, settings->norm,
                                  settings->margin};
-    must(vlp_model_new(&work->model, backend, work->compute, &options,
-                       vlp_dataset_entity_count(work->dataset),
-                       2 * vlp_dataset_relation_count(work->dataset), settings->vertical, true));
+    must(vlp_model_new(&work->model, backend, work->compute,
+                       &(vlp_model_shape){options, vlp_dataset_entity_count(work->dataset),
+                                          2 * vlp_dataset_relation_count(work->dataset),
+                                          vlp_settings_components(settings)},
+                       true));
     must(vlp_model_init(work->model, 0, settings->init_scale));
     must(vlp_trainer_new(&work->trainer, work->dataset, settings, work->model, NULL));
 }
@@ -72,7 +75,7 @@ static void lazy_moves_few(void **state) {
     for (int i = 0; i < 2; i++) {
         steps work = {.trainer = NULL};
         open_steps(&work, cases[i]);
-        const vlp_table *table = &work.model->tables[VLP_TABLE_ENTITIES];
+        const vlp_table *table = vlp_model_entities(work.model);
         /* Answers and negatives, heads; where L1 is felt also both ends of references, and candidates.
          */
         int64_t most = 2 * 4 + 2 + (i == 1 ? 2 * 2 + 2 + 4 : 0);
@@ -117,7 +120,7 @@ static float check_moved(const steps *work, int id, const float *before, float r
 /* The length of the head's gradient. */
 static float aggregator_norm(const steps *work) {
     double sum = 0;
-    for (int id = VLP_TABLE_NODE; id < VLP_TABLES; id++) {
+    for (int id = TABLE_NODE; id < TABLES; id++) {
         const vlp_table *table = &work->model->tables[id];
         size_t count = (size_t)(table->rows * table->width);
         float *grad = malloc(count * sizeof *grad);
@@ -149,18 +152,18 @@ static void tables_follow_their_gradients(void **state) {
                                         NULL};
         steps work = {.trainer = NULL};
         open_steps(&work, settings);
-        float *before[VLP_TABLES];
-        for (int id = 0; id < VLP_TABLES; id++) before[id] = numbers_of(&work, id);
+        float *before[TABLES];
+        for (int id = 0; id < TABLES; id++) before[id] = numbers_of(&work, id);
         vlp_step_loss loss;
         must(vlp_trainer_step(&loss, work.trainer, 0, false));
         float norm = aggregator_norm(&work), clip = (float)work.settings.clip;
         assert_true(norm > 0.002f); /* there is something to clip */
-        for (int id = VLP_TABLE_NODE; id < VLP_TABLES; id++)
+        for (int id = TABLE_NODE; id < TABLES; id++)
             assert_true(check_moved(&work, id, before[id], 0.25f, clip > 0 ? clip / norm : 1) > 0);
         if (clip == 0)
             assert_true(check_moved(&work, VLP_TABLE_RELATIONS, before[VLP_TABLE_RELATIONS], 0.5f, 1) >
                         0);
-        for (int id = 0; id < VLP_TABLES; id++) free(before[id]);
+        for (int id = 0; id < TABLES; id++) free(before[id]);
         close_steps(&work);
     }
 }
@@ -178,7 +181,7 @@ static void blocks_of_logits(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float *numbers[2][2];
         int64_t counts[2] = {0, 0};
-        const int tables[2] = {VLP_TABLE_ENTITIES, VLP_TABLE_OUTPUT};
+        const int tables[2] = {VLP_TABLE_ENTITIES, TABLE_OUTPUT};
         for (int small = 0; small < 2; small++) {
             steps work = {.trainer = NULL};
             open_steps(&work, cases[i]);
@@ -388,8 +391,8 @@ static void not_finite_is_named(void **state) {
     open_steps(&work, settings);
     vlp_step_loss loss;
     must(vlp_trainer_step(&loss, work.trainer, 0, false));
-    vlp_table *relations = &work.model->tables[VLP_TABLE_RELATIONS];
-    const vlp_table *entities = &work.model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *relations = vlp_model_relations(work.model);
+    const vlp_table *entities = vlp_model_entities(work.model);
     size_t bytes = (size_t)entities->rows * (size_t)entities->width * sizeof(float);
     float nan = NAN, *before = numbers_of(&work, VLP_TABLE_ENTITIES);
     for (int64_t i = 0; i < relations->rows * relations->width; i++)

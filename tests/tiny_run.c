@@ -41,7 +41,7 @@ static void write_data(const char *folder, uint64_t seed) {
 static void take_tables(tiny_run *tiny) {
     const vlp_model *model = tiny->run->model;
     tiny->head.form = &model->form;
-    for (int id = 0; id < VLP_TABLES; id++) {
+    for (int id = 0; id < TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         size_t count = (size_t)table->rows * (size_t)table->width;
         tiny->tables[id] = calloc(count + 1, sizeof(double));
@@ -84,7 +84,7 @@ void tiny_run_make(tiny_run *out, const char *const *settings, uint64_t seed) {
 
 void tiny_run_free(tiny_run *tiny) {
     vlp_run_free(tiny->run);
-    for (int id = 0; id < VLP_TABLES; id++) free(tiny->tables[id]);
+    for (int id = 0; id < TABLES; id++) free(tiny->tables[id]);
     support_remove(tiny->folder);
 }
 

@@ -14,7 +14,7 @@
 #include "compute/operands.h"
 
 /* Of these tables and the operands: a backend that is loaded must have the same. */
-enum { VLP_BACKEND_VERSION = 4 };
+enum { VLP_BACKEND_VERSION = 5 };
 
 typedef struct vlp_compute vlp_compute; /* a backend's state: threads, working memory */
 
@@ -54,7 +54,7 @@ typedef struct vlp_step_operations {
     /* The columns of the step. *used: columns to go over, masked ones among them. */
     vlp_status (*choose_columns)(vlp_compute *compute, int32_t *used, const vlp_columns *columns,
                                  const vlp_column_options *options);
-    /* Checks a group's loss and squares in the report: records the first fault, sets the scale. */
+    /* Checks a component's loss and squares in the report: records the first fault, sets the scale. */
     void (*check)(vlp_compute *compute, vlp_step_report *report, const vlp_step_check *check);
     /* Fork/join: operations between fork_begin and fork_end may run concurrently, in a second stream,
      * with those between fork_end and fork_join. Neither reads what the other writes. */

@@ -230,8 +230,8 @@ typedef struct vlp_update {
 
 /* A table that it updates. */
 typedef struct vlp_updated {
-    int32_t table;        /* its number, below VLP_MAX_TABLES, for faults */
-    vlp_step_group group; /* whose rate and clipping */
+    int32_t table;           /* its number, below VLP_MAX_TABLES, for faults */
+    vlp_component component; /* whose rate and clipping */
     int32_t width;
     int64_t rows;
     float *value, *grad;

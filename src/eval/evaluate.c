@@ -143,7 +143,8 @@ static vlp_status collect_row(ranker *work, const batch *now, int64_t i) {
     vlp_mixture mixture = work->options->mixtures[0];
     int32_t entities = work->model->entities, answer = now->answers[i];
     const float *horizontal = work->rows[1] + i * entities;
-    const float *vertical = work->model->vertical ? work->rows[0] + i * entities : NULL;
+    const float *vertical =
+        vlp_model_has(work->model, VLP_VERTICAL) ? work->rows[0] + i * entities : NULL;
     const int32_t *known = now->filtered + now->filter_offset[i];
     int64_t known_count = now->filter_offset[i + 1] - now->filter_offset[i], next = 0;
     int64_t needed = out->pairs + now->candidates[i];

@@ -220,7 +220,8 @@ static vlp_status explain_batch(vlp_predictor *predictor, const vlp_explained *i
 
 vlp_status vlp_predictor_contributions(vlp_predictor *predictor, const vlp_explained *items,
                                        int64_t count, const vlp_observer *observer) {
-    if (!predictor->options.model->vertical || predictor->options.mixture.vertical == 0) {
+    if (!vlp_model_has(predictor->options.model, VLP_VERTICAL) ||
+        predictor->options.mixture.vertical == 0) {
         for (int64_t i = 0; i < count; i++)
             memset(items[i].contributions, 0,
                    (size_t)items[i].answer_count * (size_t)items[i].reference_count * sizeof(double));

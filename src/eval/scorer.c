@@ -55,13 +55,13 @@ static vlp_status allocate(vlp_scorer *scorer) {
     scorer->host_inverse_norms = vlp_alloc_zero((size_t)entities, sizeof(float));
     int64_t cells = b * scorer->columns;
     scorer->horizontal = device(scorer, cells, sizeof(float));
-    scorer->vertical = device(scorer, model->vertical ? cells : 1, sizeof(float));
+    scorer->vertical = device(scorer, vlp_model_has(model, VLP_VERTICAL) ? cells : 1, sizeof(float));
     if (!scorer->block || !scorer->d_block || !scorer->rows || !scorer->q || !scorer->inverse_norms ||
         !scorer->host_inverse_norms || !scorer->horizontal || !scorer->vertical)
         return vlp_fail_memory("scores");
-    if (!model->vertical) return VLP_OK;
+    if (!vlp_model_has(model, VLP_VERTICAL)) return VLP_OK;
     model->backend->rows->inverse_norms(model->compute, scorer->inverse_norms,
-                                        model->tables[VLP_TABLE_ENTITIES].value, entities,
+                                        vlp_model_entities(model)->value, entities,
                                         model->form.entity_width);
     VLP_TRY(model->backend->memory->download(model->compute, scorer->host_inverse_norms,
                                              scorer->inverse_norms, (size_t)entities * sizeof(float)));
@@ -158,7 +158,7 @@ vlp_status vlp_scorer_look(vlp_scorer *scorer, const vlp_query *queries, int64_t
         scorer->ids.heads[i] = queries[i].entity;
         scorer->ids.relations[i] = queries[i].relation;
     }
-    if (!scorer->model->vertical) return VLP_OK;
+    if (!vlp_model_has(scorer->model, VLP_VERTICAL)) return VLP_OK;
     if (!given) return find_references(scorer, queries, count);
     copy_references(scorer, given, count);
     return VLP_OK;
@@ -171,11 +171,11 @@ vlp_status vlp_scorer_make(vlp_scorer *scorer, int64_t count) {
     scorer->there = divide(scorer, scorer->d_block, count);
     VLP_TRY(backend->memory->upload(model->compute, scorer->d_block, scorer->block,
                                     block_bytes(scorer, count)));
-    backend->rows->gather(model->compute, scorer->rows, model->tables[VLP_TABLE_ENTITIES].value,
-                          there->heads, count, model->form.entity_width);
+    backend->rows->gather(model->compute, scorer->rows, vlp_model_entities(model)->value, there->heads,
+                          count, model->form.entity_width);
     vlp_related_rows heads = vlp_model_related(model, scorer->rows, there->relations, count);
     backend->transform->query(model->compute, scorer->q, &model->form, &heads, false);
-    if (!model->vertical) return VLP_OK;
+    if (!vlp_model_has(model, VLP_VERTICAL)) return VLP_OK;
     vlp_reference_batch references = {there->reference_heads, there->reference_answers,
                                       there->reference_counts, scorer->references.count};
     vlp_aggregator_forward(model, &scorer->head, scorer->rows, there->relations, scorer->q, &references,
@@ -202,9 +202,9 @@ const float *vlp_scorer_inverse_norms(const vlp_scorer *scorer) {
 /* f_c of the prepared queries with some entities, as far as a product makes it; NULL without a head. */
 static const float *make_vertical(vlp_scorer *scorer, int64_t count, int32_t first, int32_t columns) {
     const vlp_model *model = scorer->model;
-    if (!model->vertical) return NULL;
+    if (!vlp_model_has(model, VLP_VERTICAL)) return NULL;
     int32_t e = model->form.entity_width;
-    const float *rows = model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * e;
+    const float *rows = vlp_model_entities(model)->value + (int64_t)first * e;
     model->backend->blas->product(model->compute, scorer->vertical,
                                   &(vlp_product){.transpose_b = true,
                                                  .m = count,
@@ -222,8 +222,7 @@ vlp_status vlp_scorer_columns(const float **horizontal, const float **vertical, 
                               int64_t count, int32_t first, int32_t columns) {
     assert(columns <= scorer->columns);
     const vlp_model *model = scorer->model;
-    const float *rows =
-        model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * model->form.entity_width;
+    const float *rows = vlp_model_entities(model)->value + (int64_t)first * model->form.entity_width;
     vlp_related_rows queries = vlp_model_related(model, scorer->q, scorer->there.relations, count);
     VLP_TRY(model->backend->scores->all(model->compute, scorer->horizontal, &model->form, &queries, rows,
                                         columns));
@@ -238,7 +237,7 @@ void vlp_scorer_ranked(vlp_ranked *out, vlp_scorer *scorer, int64_t count) {
     *out = (vlp_ranked){.queries = vlp_model_related(model, scorer->q, scorer->there.relations, count),
                         .entities = model->entities,
                         .form = &model->form,
-                        .entity_table = model->tables[VLP_TABLE_ENTITIES].value,
+                        .entity_table = vlp_model_entities(model)->value,
                         .horizontal = scorer->horizontal,
                         .vertical = make_vertical(scorer, count, 0, model->entities)};
     if (out->vertical)
@@ -292,10 +291,10 @@ vlp_status vlp_scorer_pairs(float *horizontal, float *vertical, vlp_scorer *scor
     vlp_pairs pairs = {.batch = (int32_t)count,
                        .width = width,
                        .entities = scorer->d_pairs,
-                       .table = model->tables[VLP_TABLE_ENTITIES].value,
+                       .table = vlp_model_entities(model)->value,
                        .table_rows = model->entities};
     if (horizontal) VLP_TRY(score_pairs(horizontal, scorer, &model->form, scorer->q, &pairs));
-    if (!vertical || !model->vertical) return VLP_OK;
+    if (!vertical || !vlp_model_has(model, VLP_VERTICAL)) return VLP_OK;
     /* The cosine is a dot product with the entity's row, which is then divided by its length. */
     int32_t e = model->form.entity_width;
     vlp_form dot = {.transform = VLP_SCALE,

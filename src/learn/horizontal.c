@@ -8,8 +8,7 @@ static vlp_status negative_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_batch *chosen = &trainer->chosen;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
-              *relations = &model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
     vlp_sample_options sampling = {trainer->shells ? &trainer->view : NULL, (float)settings->alpha0,
                                    model->entities, settings->negatives, settings->seed};
     vlp_sampled_queries sampled = {trainer->batch, chosen->heads, chosen->known_begin, chosen->known_end,
@@ -23,7 +22,7 @@ static vlp_status negative_step(vlp_trainer *trainer) {
                                settings->red_form == VLP_RED_PUBLISHED};
     backend->loss->negative(model->compute, trainer->scores, trainer->row_loss, &weights,
                             chosen->weights, trainer->batch, trainer->width);
-    vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, trainer->batch, 1);
+    vlp_trainer_add_loss(trainer, VLP_HORIZONTAL, trainer->batch, 1);
     /* Fused, the entities' gradients are computed by their update. */
     vlp_pair_gradients out = {.queries = trainer->q_grad,
                               .entities = vlp_table_gradient_of(entities),
@@ -38,7 +37,7 @@ static vlp_status negative_step(vlp_trainer *trainer) {
 static void all_block(vlp_trainer *trainer, int64_t start, int64_t rows, bool first) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(model);
     int32_t width = model->form.query_width;
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
     const float *q = trainer->q + start * width;
@@ -81,7 +80,7 @@ static void all_block(vlp_trainer *trainer, int64_t start, int64_t rows, bool fi
 static void all_block_bf16(vlp_trainer *trainer, int64_t start, int64_t rows, bool first) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(model);
     int32_t width = model->form.query_width, padded = vlp_bf16_layout_stride(&entities->layout);
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
     backend->bf16->convert_rows(model->compute, trainer->bf16_q, &entities->layout,
@@ -131,9 +130,9 @@ static vlp_status all_step(vlp_trainer *trainer) {
             all_block_bf16(trainer, start, rows, first);
         else
             all_block(trainer, start, rows, first);
-        vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, rows, 1);
+        vlp_trainer_add_loss(trainer, VLP_HORIZONTAL, rows, 1);
     }
-    model->backend->memory->fill_bytes(model->compute, model->tables[VLP_TABLE_ENTITIES].touched, 1,
+    model->backend->memory->fill_bytes(model->compute, vlp_model_entities(model)->touched, 1,
                                        (size_t)model->entities);
     return VLP_OK;
 }
@@ -145,9 +144,8 @@ static vlp_status n3_step(vlp_trainer *trainer) {
     const vlp_batch *chosen = &trainer->chosen;
     vlp_n3_options options = {.weight = (float)(trainer->settings->n3 / trainer->batch),
                               .moduli = vlp_model_row_of(model->options.kind)->complex_valued};
-    double *loss = &trainer->report->losses[VLP_GROUP_EMBEDDINGS];
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
-              *relations = &model->tables[VLP_TABLE_RELATIONS];
+    double *loss = &trainer->report->losses[VLP_HORIZONTAL];
+    const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
     vlp_table_gradient entity_grad = vlp_table_gradient_of(entities),
                        relation_grad = vlp_table_gradient_of(relations);
     VLP_TRY(backend->rows->n3_loss(model->compute, loss, &entity_grad, entities->value, trainer->ends,
@@ -161,8 +159,7 @@ static vlp_status n3_step(vlp_trainer *trainer) {
 static void relation_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
-              *relations = &model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
     int32_t e = model->form.entity_width, width = model->form.relation_width, all = model->relations;
     int64_t stride = vlp_trainer_stride(trainer, all);
     backend->rows->gather(model->compute, trainer->answer_rows, entities->value, trainer->chosen.answers,
@@ -187,7 +184,7 @@ static void relation_step(vlp_trainer *trainer) {
                                           .weights = trainer->chosen.weights,
                                           .temperature = 1});
     float weight = (float)trainer->settings->relation_prediction;
-    vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, trainer->batch, (double)weight);
+    vlp_trainer_add_loss(trainer, VLP_HORIZONTAL, trainer->batch, (double)weight);
     backend->blas->product(model->compute, trainer->v_grad,
                            &(vlp_product){.m = trainer->batch,
                                           .n = width,
@@ -216,8 +213,7 @@ static void relation_step(vlp_trainer *trainer) {
 vlp_status vlp_horizontal_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
-              *relations = &model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
     if (trainer->settings->loss == VLP_LOSS_NEGATIVES)
         VLP_TRY(negative_step(trainer));
     else

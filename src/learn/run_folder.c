@@ -108,7 +108,7 @@ vlp_status vlp_run_folder_settings(vlp_settings *out, const char *folder) {
 
 /* ---- Weight files -------------------------------------------------------------------------------- */
 
-enum { MAX_TENSORS = 3 * VLP_TABLES + 1, MAX_PAIRS = 12 };
+enum { MAX_TENSORS = 3 * VLP_MAX_TABLES, MAX_PAIRS = 12 };
 
 /* Values that go into a file's metadata, as text. */
 typedef struct metadata {
@@ -166,9 +166,8 @@ static void copies_free(host_copies *copies) {
 }
 
 static vlp_status copy_tables(host_copies *copies, const vlp_model *model, bool moments) {
-    for (int id = 0; id < VLP_TABLES; id++) {
-        const vlp_table *table = &model->tables[id];
-        if (table->rows == 0) continue;
+    for (int32_t i = 0; i < model->table_count; i++) {
+        const vlp_table *table = &model->tables[i];
         VLP_TRY(copy_table(copies, model, table, table->value, ""));
         if (!moments) continue;
         VLP_TRY(copy_table(copies, model, table, table->first, ".first"));
@@ -285,9 +284,8 @@ static vlp_status read_values(float *to, const vlp_model *model, const vlp_table
 }
 
 static vlp_status read_tables(const vlp_model *model, const vlp_safetensors *file, bool moments) {
-    for (int id = 0; id < VLP_TABLES; id++) {
-        const vlp_table *table = &model->tables[id];
-        if (table->rows == 0) continue;
+    for (int32_t i = 0; i < model->table_count; i++) {
+        const vlp_table *table = &model->tables[i];
         VLP_TRY(read_values(table->value, model, table, file, ""));
         if (!moments) continue;
         VLP_TRY(read_values(table->first, model, table, file, ".first"));

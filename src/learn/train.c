@@ -225,11 +225,12 @@ static vlp_status open_model(training *work, const char *device) {
     VLP_TRY(vlp_backend_find(&work->backend, device ? device : "auto"));
     VLP_TRY(work->backend->open(&work->compute, work->settings.threads));
     const vlp_settings *settings = &work->settings;
-    vlp_model_options options = {settings->model, settings->dim, settings->relation_dim, settings->norm,
-                                 settings->margin};
-    return vlp_model_new(&work->model, work->backend, work->compute, &options,
-                         vlp_dataset_entity_count(work->dataset),
-                         2 * vlp_dataset_relation_count(work->dataset), settings->vertical, true);
+    vlp_model_shape shape = {.options = {settings->model, settings->dim, settings->relation_dim,
+                                         settings->norm, settings->margin},
+                             .entities = vlp_dataset_entity_count(work->dataset),
+                             .relations = 2 * vlp_dataset_relation_count(work->dataset),
+                             .components = vlp_settings_components(settings)};
+    return vlp_model_new(&work->model, work->backend, work->compute, &shape, true);
 }
 
 /* Starts the run's folder, or takes up the state that was saved in it. */

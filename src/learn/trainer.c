@@ -178,7 +178,7 @@ static int32_t work_arrays(vlp_trainer *trainer, array *out) {
     int64_t columns = sampled > entities ? sampled : entities;
     int64_t stride = vlp_trainer_stride(trainer, columns), cells = trainer->block * stride;
     bool all = settings->loss == VLP_LOSS_CROSS_ENTROPY;
-    int64_t padded = vlp_bf16_layout_stride(&trainer->model->tables[VLP_TABLE_ENTITIES].layout);
+    int64_t padded = vlp_bf16_layout_stride(&vlp_model_entities(trainer->model)->layout);
     int64_t relations = vlp_trainer_stride(trainer, trainer->model->relations);
     const array arrays[] = {
         {&trainer->even, b, sizeof(float)},
@@ -316,14 +316,14 @@ void vlp_trainer_free(vlp_trainer *trainer) {
 
 /* ---- The step ------------------------------------------------------------------------------------ */
 
-void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t rows, double weight) {
+void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_component component, int64_t rows, double weight) {
     const vlp_model *model = trainer->model;
-    const float *losses = group == VLP_GROUP_AGGREGATOR ? trainer->aggregator_loss : trainer->row_loss;
-    model->backend->rows->sum(model->compute, &trainer->report->losses[group], losses, rows, weight);
+    const float *losses = component == VLP_VERTICAL ? trainer->aggregator_loss : trainer->row_loss;
+    model->backend->rows->sum(model->compute, &trainer->report->losses[component], losses, rows, weight);
 }
 
 vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer) {
-    const vlp_table *entities = &trainer->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(trainer->model);
     return (vlp_pairs){.batch = trainer->batch,
                        .width = trainer->width,
                        .entities = trainer->chosen.pairs,
@@ -333,24 +333,19 @@ vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer) {
                        .layout = entities->layout};
 }
 
-static vlp_step_group group_of(int id) {
-    return vlp_table_of_aggregator(id) ? VLP_GROUP_AGGREGATOR : VLP_GROUP_EMBEDDINGS;
-}
-
-/* The bits of the tables of a group. */
-static uint32_t tables_of(const vlp_model *model, vlp_step_group group) {
+/* The bits of the tables of a component. */
+static uint32_t tables_of(const vlp_model *model, vlp_component component) {
     uint32_t tables = 0;
-    for (int id = 0; id < VLP_TABLES; id++)
-        if (model->tables[id].rows > 0 && group_of(id) == group) tables |= 1u << id;
-    assert(tables >> VLP_MAX_TABLES == 0);
+    for (int32_t i = 0; i < model->ranges[component].count; i++)
+        tables |= 1u << (model->ranges[component].first + i);
     return tables;
 }
 
 /* Sees whether the loss is finite, and how gradients are to be clipped. */
-static void check_step(vlp_trainer *trainer, vlp_step_group group, uint32_t tables) {
+static void check_step(vlp_trainer *trainer, vlp_component component, uint32_t tables) {
     vlp_model *model = trainer->model;
-    vlp_step_check check = {group, tables, trainer->settings->clip};
-    for (int id = 0; id < VLP_TABLES && check.clip > 0; id++) {
+    vlp_step_check check = {component, tables, trainer->settings->clip};
+    for (int32_t id = 0; id < model->table_count && check.clip > 0; id++) {
         const vlp_table *table = &model->tables[id];
         if (!(tables >> id & 1)) continue;
         vlp_table_gradient grad = vlp_table_gradient_of(table);
@@ -364,11 +359,11 @@ static bool needs_norms(const vlp_trainer *trainer) {
     return trainer->settings->vertical && trainer->settings->candidates == 0;
 }
 
-static vlp_updated updated_table(const vlp_trainer *trainer, int id) {
+static vlp_updated updated_table(const vlp_trainer *trainer, int32_t id) {
     const vlp_table *table = &trainer->model->tables[id];
-    bool entities = id == VLP_TABLE_ENTITIES;
+    bool entities = table == vlp_model_entities(trainer->model);
     return (vlp_updated){.table = id,
-                         .group = group_of(id),
+                         .component = table->component,
                          .width = table->width,
                          .rows = table->rows,
                          .value = table->value,
@@ -391,12 +386,12 @@ static vlp_status update_tables(vlp_trainer *trainer, uint32_t tables) {
                          .beta2 = (float)settings->beta2,
                          .epsilon = (float)settings->epsilon,
                          .report = trainer->report};
-    vlp_updated updated[VLP_TABLES];
+    vlp_updated updated[VLP_MAX_TABLES];
     int32_t count = 0;
-    for (int id = 0; id < VLP_TABLES; id++) {
+    for (int32_t id = 0; id < model->table_count; id++) {
         if (!(tables >> id & 1)) continue;
         updated[count] = updated_table(trainer, id);
-        if (id == VLP_TABLE_ENTITIES && trainer->fused) {
+        if (trainer->fused && &model->tables[id] == vlp_model_entities(model)) {
             vlp_pairs pairs = vlp_trainer_pairs(trainer);
             VLP_TRY(model->backend->bf16->pair_update(model->compute, &updated[count], &update,
                                                       &model->form, trainer->scores, trainer->q,
@@ -405,7 +400,6 @@ static vlp_status update_tables(vlp_trainer *trainer, uint32_t tables) {
             count++;
         }
     }
-    assert(count <= VLP_MAX_TABLES);
     model->backend->optimizer->update(model->compute, &update, updated, count);
     return VLP_OK;
 }
@@ -413,7 +407,7 @@ static vlp_status update_tables(vlp_trainer *trainer, uint32_t tables) {
 /* Copies and norms of tables that were changed by others than updates. */
 static vlp_status refresh(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
-    const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(model);
     if (trainer->fresh) return VLP_OK;
     if (trainer->uses_bf16) vlp_model_convert_bf16(model);
     if (needs_norms(trainer) && trainer->fused)
@@ -431,8 +425,7 @@ static vlp_status refresh(vlp_trainer *trainer) {
 static void clear_gradients(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
-              *relations = &model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
     backend->memory->zero(model->compute, relations->grad,
                           (size_t)relations->rows * (size_t)relations->width * sizeof(float));
     /* Where L1 is felt by all entities, or along with a 1-to-All loss, whole tables are added. */
@@ -445,10 +438,10 @@ static void clear_gradients(vlp_trainer *trainer) {
     backend->memory->fill_bytes(model->compute, entities->touched, 1, (size_t)entities->rows);
 }
 
-/* Moves the tables of a group whose gradients are made. */
-static vlp_status move_group(vlp_trainer *trainer, vlp_step_group group) {
-    uint32_t tables = tables_of(trainer->model, group);
-    check_step(trainer, group, tables);
+/* Updates the tables of a component whose gradients are computed. */
+static vlp_status move_component(vlp_trainer *trainer, vlp_component component) {
+    uint32_t tables = tables_of(trainer->model, component);
+    check_step(trainer, component, tables);
     return update_tables(trainer, tables);
 }
 
@@ -464,7 +457,7 @@ static vlp_status make_step(vlp_trainer *trainer, bool aggregator_only) {
     backend->memory->zero(model->compute, trainer->report->losses, sizeof trainer->report->losses);
     clear_gradients(trainer);
     backend->steps->choose_batch(model->compute, &trainer->tables, chosen);
-    backend->rows->gather(model->compute, trainer->head_rows, model->tables[VLP_TABLE_ENTITIES].value,
+    backend->rows->gather(model->compute, trainer->head_rows, vlp_model_entities(model)->value,
                           chosen->heads, trainer->batch, model->form.entity_width);
     vlp_related_rows heads =
         vlp_model_related(model, trainer->head_rows, chosen->relations, trainer->batch);
@@ -472,13 +465,13 @@ static vlp_status make_step(vlp_trainer *trainer, bool aggregator_only) {
     if (beside) backend->steps->fork_begin(model->compute);
     if (vertical) {
         VLP_TRY(vlp_vertical_step(trainer));
-        VLP_TRY(move_group(trainer, VLP_GROUP_AGGREGATOR));
+        VLP_TRY(move_component(trainer, VLP_VERTICAL));
     }
     if (beside) backend->steps->fork_end(model->compute);
     if (aggregator_only) return VLP_OK;
     VLP_TRY(vlp_horizontal_step(trainer));
     if (beside) backend->steps->fork_join(model->compute);
-    return move_group(trainer, VLP_GROUP_EMBEDDINGS);
+    return move_component(trainer, VLP_HORIZONTAL);
 }
 
 vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step,
@@ -509,7 +502,7 @@ vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer) {
     const vlp_model *model = trainer->model;
     vlp_step_report report;
     VLP_TRY(model->backend->memory->download(model->compute, &report, trainer->report, sizeof report));
-    *loss = (vlp_step_loss){report.losses[VLP_GROUP_EMBEDDINGS], report.losses[VLP_GROUP_AGGREGATOR]};
+    *loss = (vlp_step_loss){report.losses[VLP_HORIZONTAL], report.losses[VLP_VERTICAL]};
     if (report.fault == VLP_FAULT_NONE) return VLP_OK;
     if (report.fault >= VLP_FAULT_TABLE)
         return vlp_fail(
@@ -518,5 +511,5 @@ vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer) {
     return vlp_fail(VLP_ERROR_FORMAT,
                     "step %lld: the %s loss is not finite; lower the rate, or set clip",
                     (long long)report.fault_step,
-                    report.fault == VLP_FAULT_LOSS + VLP_GROUP_EMBEDDINGS ? "horizontal" : "vertical");
+                    report.fault == VLP_FAULT_LOSS + VLP_HORIZONTAL ? "horizontal" : "vertical");
 }

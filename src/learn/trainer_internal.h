@@ -65,7 +65,7 @@ static inline int64_t vlp_trainer_stride(const vlp_trainer *trainer, int64_t col
 /* Adds the first rows of row_loss, or of aggregator_loss for the head, times a weight, to a loss of the
  * report.
  */
-void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t rows, double weight);
+void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_component component, int64_t rows, double weight);
 
 /* The pairs of the step: every query with its answer and its negatives. */
 vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer);

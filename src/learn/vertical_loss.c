@@ -17,7 +17,7 @@ static vlp_status open_candidates(candidate_set *set, vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_settings *settings = trainer->settings;
-    const float *entities = model->tables[VLP_TABLE_ENTITIES].value;
+    const float *entities = vlp_model_entities(model)->value;
     int32_t e = model->form.entity_width;
     *set = (candidate_set){entities, trainer->inverse_norms, NULL, trainer->chosen.answers,
                            model->entities};
@@ -44,7 +44,7 @@ static vlp_status open_candidates(candidate_set *set, vlp_trainer *trainer) {
 static vlp_status pass_to_candidates(vlp_trainer *trainer, const candidate_set *set) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(model);
     int32_t e = model->form.entity_width;
     if (trainer->settings->candidates == 0) {
         backend->rows->project_add(model->compute, entities->grad, trainer->candidate_grad, set->rows,
@@ -110,7 +110,7 @@ static void logits_block_bf16(vlp_trainer *trainer, const candidate_set *set, in
                               int64_t rows) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(model);
     int32_t padded = vlp_bf16_layout_stride(&entities->layout);
     int64_t stride = vlp_trainer_stride(trainer, set->count);
     backend->bf16->product(model->compute, trainer->aggregator_logits,
@@ -160,13 +160,13 @@ vlp_status vlp_vertical_step(vlp_trainer *trainer) {
             logits_block_bf16(trainer, &set, start, rows);
         else
             logits_block(trainer, &set, start, rows);
-        vlp_trainer_add_loss(trainer, VLP_GROUP_AGGREGATOR, rows, 1);
+        vlp_trainer_add_loss(trainer, VLP_VERTICAL, rows, 1);
     }
     if (shared) VLP_TRY(pass_to_candidates(trainer, &set));
     vlp_aggregator_sources sources = {chosen->heads, chosen->relations, trainer->vertical_q_grad};
     return vlp_aggregator_backward(
         model, &trainer->head,
         trainer->aggregator_uses_bf16 ? trainer->padded_grad : trainer->output_grad,
-        trainer->aggregator_uses_bf16 ? &model->tables[VLP_TABLE_ENTITIES].layout : NULL, &references,
+        trainer->aggregator_uses_bf16 ? &vlp_model_entities(model)->layout : NULL, &references,
         trainer->batch, shared ? &sources : NULL);
 }

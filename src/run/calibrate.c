@@ -20,10 +20,9 @@ vlp_status vlp_run_fingerprint(const char **out, vlp_run *run) {
     if (run->fingerprint[0]) return VLP_OK;
     XXH3_state_t state;
     XXH3_128bits_reset(&state);
-    for (int id = 0; id < VLP_TABLES; id++) {
-        const vlp_table *table = &run->model->tables[id];
+    for (int32_t i = 0; i < run->model->table_count; i++) {
+        const vlp_table *table = &run->model->tables[i];
         size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
-        if (bytes == 0) continue;
         float *values = vlp_alloc(bytes, 1);
         if (!values) return vlp_fail_memory("a checksum");
         vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);

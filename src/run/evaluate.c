@@ -155,8 +155,8 @@ static vlp_status train_control(const vlp_run *run, const char *folder, const vl
 
 /* A control that was trained before the run went on is one of other embeddings. */
 static vlp_status check_control(const vlp_run *run, const vlp_run *control) {
-    const vlp_table *mine = &run->model->tables[VLP_TABLE_ENTITIES];
-    const vlp_table *other = &control->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *mine = vlp_model_entities(run->model);
+    const vlp_table *other = vlp_model_entities(control->model);
     size_t bytes = (size_t)mine->rows * (size_t)mine->width * sizeof(float);
     float *left = vlp_alloc(bytes, 1), *right = vlp_alloc(bytes, 1);
     vlp_status status = left && right ? VLP_OK : vlp_fail_memory("a control");

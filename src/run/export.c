@@ -44,15 +44,14 @@ static vlp_status write_relations(const char *folder, const vlp_run *run, float 
 
 vlp_status vlp_run_export(const vlp_run *run, const char *folder) {
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) return vlp_fail_io("make", folder, errno);
-    for (int id = 0; id < VLP_TABLES; id++) {
-        const vlp_table *table = &run->model->tables[id];
-        if (table->rows == 0) continue;
+    for (int32_t i = 0; i < run->model->table_count; i++) {
+        const vlp_table *table = &run->model->tables[i];
         size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
         float *values = vlp_alloc(bytes, 1);
         if (!values) return vlp_fail_memory("an export");
         vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);
         if (status == VLP_OK)
-            status = id == VLP_TABLE_RELATIONS
+            status = table == vlp_model_relations(run->model)
                          ? write_relations(folder, run, values)
                          : write_array(folder, table->name, values, table->rows, table->width);
         vlp_free(values);
