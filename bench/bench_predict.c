@@ -40,7 +40,8 @@ static vlp_run *make_run(const char *scratch, const char *data, const char *mode
     vlp_run *run = NULL;
     need(vlp_run_open(&run, path, NULL));
     /* The mixture of a trained run: both scores count. */
-    if (run->settings.vertical) run->progress.mixture = (vlp_mixture){1, 0.1f};
+    if (run->settings.vertical)
+        run->progress.mixture = (vlp_mixture){{[VLP_HORIZONTAL] = 0.1f, [VLP_VERTICAL] = 1}};
     return run;
 }
 

@@ -358,8 +358,8 @@ typedef struct vlp_train_report {
     int64_t steps;  /* done in all */
     double seconds; /* of this call */
     double steps_per_second;
-    double loss_horizontal, loss_vertical; /* of the last step */
-    double valid_mrr;                      /* the best; NaN without valid */
+    double losses[VLP_MAX_COMPONENTS]; /* of the last step; 0 for components that are not trained */
+    double valid_mrr;                  /* the best; NaN without valid */
 } vlp_train_report;
 
 /* When the observer asks to stop, the state is saved and VLP_ERROR_STOPPED returned. */
@@ -416,20 +416,22 @@ typedef struct vlp_evaluation {
     vlp_split split;
     vlp_sides sides;
     int64_t queries;
-    double lambda;                /* f = f_c + lambda f_g */
-    bool horizontal_only;         /* f = f_g: valid liked it best, or the run has no head */
+    unsigned components;                /* of the run, as bits */
+    double weights[VLP_MAX_COMPONENTS]; /* f = sum of weights[c] f_c; NaN for components it has not */
+    double lambda;                      /* f = f_c + lambda f_g */
+    bool horizontal_only; /* f = f_g: the validation split chose it, or the run has no aggregator */
     vlp_metrics both, head, tail; /* of f; head: the heads were asked for */
     vlp_metrics optimistic, pessimistic;
-    vlp_metrics horizontal, vertical; /* f_g alone, f_c alone (no queries without a head) */
-    vlp_metrics frequency, vote;      /* trivial baselines: the relation's most frequent answers; the
-                                         answers of the references */
-    double macro_mrr;                 /* mean over relations */
-    vlp_interval interval;            /* of the MRR, 95% */
-    double auc_pr;                    /* area under precision and recall over all pairs of a query and a
-                                         candidate, its answer the true one; NaN without `candidates` */
-    vlp_metrics control;              /* of the same head trained without references; no queries unless
-                                         asked for */
-    vlp_interval control_gain;        /* MRR less the control's, 95%, paired */
+    vlp_metrics alone[VLP_MAX_COMPONENTS]; /* each component alone; no queries where the run has it not */
+    vlp_metrics frequency, vote; /* trivial baselines: the relation's most frequent answers; the
+                                    answers of the references */
+    double macro_mrr;            /* mean over relations */
+    vlp_interval interval;       /* of the MRR, 95% */
+    double auc_pr;               /* area under precision and recall over all pairs of a query and a
+                                    candidate, its answer the true one; NaN without `candidates` */
+    vlp_metrics control;         /* of the same aggregator trained without references; no queries unless
+                                    asked for */
+    vlp_interval control_gain;   /* MRR less the control's, 95%, paired */
     vlp_groups by_relation, by_side, by_mapping, by_distance;
     struct vlp_kept_ranks *ranks; /* of every query; see vlp_evaluation_rank, vlp_evaluation_compare */
 } vlp_evaluation;
@@ -452,10 +454,10 @@ VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
                                     const vlp_evaluation_options *options);
 VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
 
-/* What queries were ranked by. */
+/* What queries were ranked by: f, or a component alone, VLP_BY_F_G + component. */
 typedef enum vlp_ranked_by { VLP_BY_F = 0, VLP_BY_F_G, VLP_BY_F_C } vlp_ranked_by;
 
-/* The realistic rank of one query's answer; NaN where there is no such query, or no head for f_c. With t
+/* The realistic rank of one query's answer; NaN where there is no such query or component. With t
  * triples in the split, query i < t asks (h, r, ?) of triple i and query t + i asks (?, r, t). */
 VLP_API double vlp_evaluation_rank(const vlp_evaluation *evaluation, vlp_ranked_by by, int64_t query);
 
@@ -469,8 +471,8 @@ VLP_API vlp_status vlp_evaluation_compare(vlp_interval *out, const vlp_evaluatio
 /* What was noted while a run was trained, at every evaluation on valid. */
 typedef struct vlp_history_point {
     int64_t step;
-    double loss_horizontal, loss_vertical; /* of that step */
-    double valid_mrr;                      /* NaN without valid */
+    double losses[VLP_MAX_COMPONENTS]; /* of that step; NaN where there is none */
+    double valid_mrr;                  /* NaN without valid */
 } vlp_history_point;
 typedef struct vlp_history {
     vlp_history_point *items;
@@ -507,11 +509,12 @@ typedef struct vlp_run_info {
     int32_t dim;
     int64_t step;         /* of the weights in use */
     double valid_mrr;     /* at that step; NaN without valid */
-    bool vertical;        /* it has a head */
-    bool copies;          /* scores depend on references: a head, and valid chose to listen to it */
-    bool horizontal_only; /* f = f_g: valid liked it best, or there is no head */
+    unsigned components;  /* bits 1 << component */
+    double weights[VLP_MAX_COMPONENTS]; /* f = sum of weights[c] f_c; NaN for components it has not */
+    bool copies;          /* scores depend on references: there is an aggregator, of weight above 0 */
+    bool horizontal_only; /* f = f_g: the validation split chose it, or there is no aggregator */
     double lambda;        /* else f = f_c + lambda f_g */
-    int32_t references;   /* at most so many a query */
+    int32_t references;   /* of a query, at most */
     const char *graph;    /* where references come from: the folder, NULL for the run's own train */
 } vlp_run_info;
 VLP_API void vlp_run_describe(vlp_run_info *out, const vlp_run *run);
@@ -525,11 +528,11 @@ typedef struct vlp_answer_reference {
 typedef struct vlp_prediction {
     int32_t entity;
     bool known;                  /* the answer stands in the data set, or in the reference graph */
-    double score;                /* f */
-    double horizontal;           /* f_g */
-    double vertical;             /* f_c; NaN without a head */
-    const double *contributions; /* (reference_count) of each reference to this score: f with all of
-                                    them less f without this one; NULL unless asked for */
+    double score;                     /* f */
+    double parts[VLP_MAX_COMPONENTS]; /* f_g, f_c by component, before their weights; NaN where the run
+                                         does not have it */
+    const double *contributions;      /* (reference_count) of each reference to this score: f with all of
+                                         them less f without this one; NULL unless asked for */
 } vlp_prediction;
 
 /* The answers of one query, best first; equal scores in the order of entities. All of them share the
@@ -576,10 +579,11 @@ VLP_API vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vl
  * A triple that stands in the reference graph has its own edge taken out, in both directions, as a
  * training query has: else it would be copied from itself. */
 typedef struct vlp_score {
-    double score, horizontal, vertical; /* f, f_g, f_c; f_c is NaN without a head */
-    double tail, head;                  /* f of t as the answer of (h, r, ?), of h for (?, r, t) */
-    double probability;                 /* see vlp_run_calibrate; NaN without valid */
-    bool known;                         /* in the data set, or in the reference graph */
+    double score;                     /* f */
+    double parts[VLP_MAX_COMPONENTS]; /* as in vlp_prediction */
+    double tail, head;                /* f of t as the answer of (h, r, ?), of h for (?, r, t) */
+    double probability;               /* see vlp_run_calibrate; NaN without valid */
+    bool known;                       /* in the data set, or in the reference graph */
 } vlp_score;
 
 typedef struct vlp_score_options {
@@ -655,7 +659,7 @@ typedef struct vlp_mine_options {
 
 typedef struct vlp_mined {
     vlp_triple triple;
-    double score, horizontal, vertical, probability; /* as in vlp_score */
+    double score, parts[VLP_MAX_COMPONENTS], probability; /* as in vlp_score */
     double tail, head;
 } vlp_mined;
 typedef struct vlp_mining {

@@ -68,7 +68,7 @@ static vlp_metrics horizontal_of(const char *run) {
     vlp_evaluation *evaluation = NULL;
     must(vlp_run_open(&opened, run, NULL));
     must(vlp_run_evaluate(&evaluation, opened, NULL));
-    vlp_metrics found = evaluation->horizontal;
+    vlp_metrics found = evaluation->alone[VLP_HORIZONTAL];
     vlp_evaluation_free(evaluation);
     vlp_run_free(opened);
     return found;

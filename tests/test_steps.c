@@ -82,7 +82,7 @@ static void lazy_moves_few(void **state) {
         assert_true(most < table->rows);
         float *before = numbers_of(&work, VLP_TABLE_ENTITIES);
         for (int64_t step = 0; step < 6; step++) {
-            must(vlp_trainer_step(NULL, work.trainer, step, false));
+            must(vlp_trainer_step(NULL, work.trainer, step));
             float *after = numbers_of(&work, VLP_TABLE_ENTITIES);
             int64_t moved = 0;
             for (int64_t row = 0; row < table->rows; row++)
@@ -155,7 +155,7 @@ static void tables_follow_their_gradients(void **state) {
         float *before[TABLES];
         for (int id = 0; id < TABLES; id++) before[id] = numbers_of(&work, id);
         vlp_step_loss loss;
-        must(vlp_trainer_step(&loss, work.trainer, 0, false));
+        must(vlp_trainer_step(&loss, work.trainer, 0));
         float norm = aggregator_norm(&work), clip = (float)work.settings.clip;
         assert_true(norm > 0.002f); /* there is something to clip */
         for (int id = TABLE_NODE; id < TABLES; id++)
@@ -186,8 +186,7 @@ static void blocks_of_logits(void **state) {
             steps work = {.trainer = NULL};
             open_steps(&work, cases[i]);
             if (small) work.trainer->block = 7;
-            for (int64_t step = 0; step < 3; step++)
-                must(vlp_trainer_step(NULL, work.trainer, step, false));
+            for (int64_t step = 0; step < 3; step++) must(vlp_trainer_step(NULL, work.trainer, step));
             for (int t = 0; t < 2; t++) {
                 numbers[small][t] = numbers_of(&work, tables[t]);
                 counts[t] = work.model->tables[tables[t]].rows * work.model->tables[tables[t]].width;
@@ -337,7 +336,7 @@ static void check_by_hand(const char *const *own, bool negatives) {
                    .relation_prediction = work.settings.relation_prediction};
     for (int t = 0; t < 2; t++) one.tables[t] = doubles_of(&work, t);
     vlp_step_loss loss;
-    must(vlp_trainer_step(&loss, work.trainer, 0, false));
+    must(vlp_trainer_step(&loss, work.trainer, 0));
     const vlp_batch *chosen = &work.trainer->chosen;
     int32_t *heads = ids_of(&work, chosen->heads, batch), *ids = ids_of(&work, chosen->relations, batch);
     int32_t *answers = ids_of(&work, chosen->answers, batch);
@@ -347,7 +346,7 @@ static void check_by_hand(const char *const *own, bool negatives) {
     check_batch(&one, work.dataset);
     if (negatives) one.known = find_known(&one, work.dataset);
     double expected = loss_by_hand(&one);
-    lab_expect("loss", &expected, &loss.horizontal, 1, 1e-3, 0);
+    lab_expect("loss", &expected, &loss.components[VLP_HORIZONTAL], 1, 1e-3, 0);
     for (int t = 0; t < 2; t++) {
         int64_t count = work.model->tables[t].rows * work.model->tables[t].width;
         double *after = doubles_of(&work, t), *slopes = calloc((size_t)count, sizeof *slopes);
@@ -390,7 +389,7 @@ static void not_finite_is_named(void **state) {
     steps work = {.trainer = NULL};
     open_steps(&work, settings);
     vlp_step_loss loss;
-    must(vlp_trainer_step(&loss, work.trainer, 0, false));
+    must(vlp_trainer_step(&loss, work.trainer, 0));
     const vlp_table *relations = vlp_model_relations(work.model);
     const vlp_table *entities = vlp_model_entities(work.model);
     size_t bytes = (size_t)entities->rows * (size_t)entities->width * sizeof(float);
@@ -400,9 +399,9 @@ static void not_finite_is_named(void **state) {
     for (int round = 0; round < 2; round++) {
         /* Nobody looks at the second step: the later ones do nothing, and the first is still named. */
         if (round == 0)
-            assert_int_equal(vlp_trainer_step(&loss, work.trainer, 7, false), VLP_ERROR_FORMAT);
+            assert_int_equal(vlp_trainer_step(&loss, work.trainer, 7), VLP_ERROR_FORMAT);
         else
-            must(vlp_trainer_step(NULL, work.trainer, 8, false));
+            must(vlp_trainer_step(NULL, work.trainer, 8));
         assert_int_equal(vlp_trainer_read(&loss, work.trainer), VLP_ERROR_FORMAT);
         assert_non_null(strstr(vlp_error_message(), "step 7"));
         assert_non_null(strstr(vlp_error_message(), "not finite"));

@@ -69,7 +69,8 @@ void tiny_run_train(tiny_run *out, const char *data, const char *const *settings
     out->dataset = vlp_run_dataset(out->run);
     out->entities = vlp_dataset_entity_count(out->dataset);
     out->relations = vlp_dataset_relation_count(out->dataset);
-    if (out->run->settings.vertical) out->run->progress.mixture = (vlp_mixture){1, 0.3f};
+    if (out->run->settings.vertical)
+        out->run->progress.mixture = (vlp_mixture){{[VLP_HORIZONTAL] = 0.3f, [VLP_VERTICAL] = 1}};
     take_tables(out);
 }
 
@@ -104,7 +105,7 @@ tiny_score tiny_run_score(const tiny_run *tiny, vlp_query query, const vlp_tripl
     reference_answer(form, k, answer, relation);
     tiny_score score = {.g = reference_similarity(form, q, k), .c = (double)NAN};
     vlp_mixture mixture = vlp_run_mixture(tiny->run);
-    score.f = (double)mixture.horizontal * score.g;
+    score.f = (double)mixture.weights[VLP_HORIZONTAL] * score.g;
     if (!tiny->run->settings.vertical) return score;
     int32_t heads[MAX_REFERENCES], answers[MAX_REFERENCES], used = 0;
     bool forward = query.relation < tiny->relations;
@@ -115,7 +116,7 @@ tiny_score tiny_run_score(const tiny_run *tiny, vlp_query query, const vlp_tripl
     }
     reference_aggregator_output(&tiny->head, output, query.entity, query.relation, heads, answers, used);
     score.c = reference_cosine(output, answer, form->entity_width);
-    score.f += (double)mixture.vertical * score.c;
+    score.f += (double)mixture.weights[VLP_VERTICAL] * score.c;
     return score;
 }
 

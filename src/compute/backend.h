@@ -194,17 +194,15 @@ typedef struct vlp_rank_operations {
 } vlp_rank_operations;
 
 typedef struct vlp_select_operations {
-    /* For at most `rows` queries the best `wanted` each, from tiles of at most `columns` entities. */
-    vlp_status (*open)(vlp_compute *compute, vlp_selection **out, int32_t rows, int32_t wanted,
-                       int32_t columns);
+    vlp_status (*open)(vlp_compute *compute, vlp_selection **out, const vlp_select_options *options);
     void (*close)(vlp_compute *compute, vlp_selection *selection);
     /* Starts again for `rows` queries. excluded: (rows), the caller's; its lists are kept until
      * `finish`. */
     vlp_status (*start)(vlp_compute *compute, vlp_selection *selection, const vlp_excluded *excluded,
                         int32_t rows);
-    /* Offers a tile; tiles come in ascending order. */
+    /* Offers a tile; tiles come in ascending order, with the components of the selection. */
     vlp_status (*offer)(vlp_compute *compute, vlp_selection *selection, const vlp_score_tile *tile,
-                        vlp_mixture mixture);
+                        const vlp_mixture *mixture);
     /* The result, borrowed until the next start. VLP_ERROR_FORMAT, here or from `offer`, when the score
      * of an entity that competes is NaN. */
     vlp_status (*finish)(vlp_compute *compute, vlp_best *out, vlp_selection *selection);

@@ -107,9 +107,9 @@ static vlp_status resume_settings(training *work, const vlp_train_options *optio
 
 /* The best mixture on valid and its MRR. */
 static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work) {
-    static const vlp_mixture horizontal = {0, 1};
-    int32_t count = 1;
-    const vlp_mixture *grid = work->settings.vertical ? vlp_mixture_grid(&count) : &horizontal;
+    vlp_mixture *grid;
+    int32_t count;
+    VLP_TRY(vlp_mixture_grid(&grid, &count, work->model->components));
     vlp_ranking_options options = {.split = VLP_VALID,
                                    .filter = 1u << VLP_TRAIN | 1u << VLP_VALID,
                                    .mixtures = grid,
@@ -118,9 +118,9 @@ static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work) {
                                    .references_per_head = work->settings.references_per_head,
                                    .threads = work->settings.threads};
     vlp_ranking *ranking = NULL;
-    VLP_TRY(vlp_ranking_compute(&ranking, work->model, work->dataset, &options));
+    vlp_status status = vlp_ranking_compute(&ranking, work->model, work->dataset, &options);
     *mrr = -1;
-    for (int32_t i = 0; i < count; i++) {
+    for (int32_t i = 0; status == VLP_OK && i < count; i++) {
         vlp_metrics metrics =
             vlp_metrics_compute(vlp_ranking_of(ranking, i), ranking->queries, VLP_REALISTIC, NULL);
         if (metrics.mrr > *mrr) {
@@ -129,19 +129,24 @@ static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work) {
         }
     }
     vlp_ranking_free(ranking);
-    return VLP_OK;
+    vlp_free(grid);
+    return status;
 }
 
 static vlp_status add_metrics_line(training *work, double mrr) {
     double elapsed = seconds() - work->started;
     double rate = elapsed > 0 ? (double)(work->progress.step - work->started_at) / elapsed : 0;
-    char valid[32] = "null", line[256];
+    double sum = 0;
+    for (int c = 0; c < VLP_COMPONENTS; c++) sum += work->loss.components[c];
+    char valid[32] = "null", line[384];
     if (!isnan(mrr)) snprintf(valid, sizeof valid, "%.6f", mrr);
-    int length = snprintf(line, sizeof line,
-                          "{\"step\":%lld,\"loss\":%.6g,\"loss_horizontal\":%.6g,\"loss_vertical\":%.6g,"
-                          "\"valid_mrr\":%s,\"steps_per_s\":%.4g}\n",
-                          (long long)work->progress.step, work->loss.horizontal + work->loss.vertical,
-                          work->loss.horizontal, work->loss.vertical, valid, rate);
+    int length =
+        snprintf(line, sizeof line, "{\"step\":%lld,\"loss\":%.6g", (long long)work->progress.step, sum);
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        length += snprintf(line + length, sizeof line - (size_t)length, ",\"loss_%s\":%.6g",
+                           vlp_component_name((vlp_component)c), work->loss.components[c]);
+    length += snprintf(line + length, sizeof line - (size_t)length,
+                       ",\"valid_mrr\":%s,\"steps_per_s\":%.4g}\n", valid, rate);
     VLP_TRY(vlp_grow(&work->metrics, &work->metrics_capacity, work->metrics_size + length + 1, 1,
                      "metrics"));
     memcpy(work->metrics + work->metrics_size, line, (size_t)length + 1);
@@ -153,6 +158,14 @@ static vlp_status add_metrics_line(training *work, double mrr) {
 static vlp_status look(training *work) {
     work->looked = seconds();
     return vlp_trainer_read(&work->loss, work->trainer);
+}
+
+/* "0.6931 + 4.2": by component. */
+static void describe_losses(char *text, size_t size, const vlp_step_loss *loss) {
+    size_t used = 0;
+    for (int c = 0; c < VLP_COMPONENTS && used < size; c++)
+        used += (size_t)snprintf(text + used, size - used, "%s%.4f", c > 0 ? " + " : "",
+                                 loss->components[c]);
 }
 
 /* Evaluates, keeps the model when it is the best so far. *stop: patience has run out. */
@@ -172,12 +185,13 @@ static vlp_status check_point(training *work, bool *stop) {
         *stop = work->settings.patience > 0 && work->progress.waited >= work->settings.patience;
     }
     VLP_TRY(add_metrics_line(work, mrr));
+    char losses[128];
+    describe_losses(losses, sizeof losses, &work->loss);
     if (isnan(mrr))
-        say(work, "step %lld: loss %.4f + %.4f", (long long)work->progress.step, work->loss.horizontal,
-            work->loss.vertical);
+        say(work, "step %lld: loss %s", (long long)work->progress.step, losses);
     else
-        say(work, "step %lld: loss %.4f + %.4f, valid MRR %.4f%s", (long long)work->progress.step,
-            work->loss.horizontal, work->loss.vertical, mrr, keep ? ", the best so far" : "");
+        say(work, "step %lld: loss %s, valid MRR %.4f%s", (long long)work->progress.step, losses, mrr,
+            keep ? ", the best so far" : "");
     if (!keep) return VLP_OK;
     work->progress.best_step = work->progress.step;
     return vlp_run_folder_save_model(work->folder, work->model, &work->progress, &work->facts);
@@ -202,8 +216,7 @@ static vlp_status loop(training *work) {
     const vlp_settings *settings = &work->settings;
     bool done = work->progress.step >= settings->steps;
     while (!done) {
-        VLP_TRY(vlp_trainer_step(NULL, work->trainer, work->progress.step,
-                                 settings->trains == VLP_TRAINS_AGGREGATOR));
+        VLP_TRY(vlp_trainer_step(NULL, work->trainer, work->progress.step));
         if (seconds() - work->looked > LOOK_EVERY) VLP_TRY(look(work));
         int64_t step = ++work->progress.step;
         bool last = step == settings->steps, stop = false;
@@ -281,8 +294,7 @@ vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
     if (given) options = *given;
     vlp_status status = VLP_OK;
     training work = {.folder = run, .observer = options.observer};
-    /* Without valid nothing chooses lambda: a value that suits the scale of the scores. */
-    work.progress = (vlp_progress_state){.best_mrr = -1, .mixture = {1, 0.05f}};
+    work.progress = (vlp_progress_state){.best_mrr = -1};
     VLP_CHECK(apply_settings(&work.settings, &options));
     bool resuming = options.resume && vlp_run_folder_exists(run);
     if (!options.resume && vlp_run_folder_exists(run)) {
@@ -295,7 +307,7 @@ vlp_status vlp_train(vlp_train_report *out, const char *data, const char *run,
     VLP_CHECK(vlp_dataset_open(&work.dataset, data, &opening));
     VLP_CHECK(vlp_run_folder_facts_of(&work.facts, work.dataset, data));
     VLP_CHECK(open_model(&work, options.device));
-    if (!work.settings.vertical) work.progress.mixture = (vlp_mixture){0, 1};
+    work.progress.mixture = vlp_mixture_default(work.model->components);
     VLP_CHECK(begin(&work, resuming, options.base));
     work.metrics[work.metrics_size] = '\0';
     VLP_CHECK(
@@ -311,9 +323,8 @@ out:
             (vlp_train_report){.steps = work.progress.step,
                                .seconds = elapsed,
                                .steps_per_second = elapsed > 0 ? (double)steps / elapsed : 0,
-                               .loss_horizontal = work.loss.horizontal,
-                               .loss_vertical = work.loss.vertical,
                                .valid_mrr = work.progress.best_mrr >= 0 ? work.progress.best_mrr : NAN};
+        memcpy(out->losses, work.loss.components, sizeof out->losses);
     }
     training_free(&work);
     return status;

@@ -62,12 +62,13 @@ static trained train(const vlp_backend *backend, const vlp_settings *settings, c
     must(vlp_model_init(model, settings->seed, settings->init_scale));
     out.start = entities_of(model, &out.count);
     must(vlp_trainer_new(&trainer, dataset, settings, model, NULL));
-    vlp_step_loss loss = {0, 0};
+    vlp_step_loss loss = {{0}};
     for (int64_t step = 0; step < STEPS; step++) {
-        must(
-            vlp_trainer_step(every ? &loss : NULL, trainer, step, step % 10 == 9 && settings->vertical));
-        out.losses[2 * step] = loss.horizontal;
-        out.losses[2 * step + 1] = loss.vertical;
+        unsigned all = vlp_settings_components(settings), vertical = 1u << VLP_VERTICAL;
+        vlp_trainer_choose(trainer, step % 10 == 9 && settings->vertical ? vertical : all);
+        must(vlp_trainer_step(every ? &loss : NULL, trainer, step));
+        out.losses[2 * step] = loss.components[VLP_HORIZONTAL];
+        out.losses[2 * step + 1] = loss.components[VLP_VERTICAL];
     }
     must(vlp_trainer_read(&loss, trainer));
     out.entities = entities_of(model, &out.count);
