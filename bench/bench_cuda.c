@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "eval/evaluate.h"
 #include "eval/predictor.h"
 #include "learn/trainer_internal.h"
 
@@ -54,6 +55,14 @@ typedef struct work {
     double bandwidth, products, roots; /* bytes, operations, roots a second: what the card gives */
 } work;
 
+static const vlp_horizontal_state *horizontal_of(const work *w) {
+    return w->trainer->states[VLP_HORIZONTAL];
+}
+
+static vlp_vertical_state *vertical_of(const work *w) {
+    return w->trainer->states[VLP_VERTICAL];
+}
+
 static void set(vlp_settings *settings, const char *text) {
     char key[64];
     const char *equals = strchr(text, '=');
@@ -76,14 +85,17 @@ static void open_work(work *w, const char *folder) {
     double opened = seconds();
     vlp_model_options options = {w->settings.model, w->settings.dim, w->settings.relation_dim,
                                  w->settings.norm, w->settings.margin};
-    need(vlp_model_new(&w->model, w->backend, w->compute, &options, vlp_dataset_entity_count(w->dataset),
-                       2 * vlp_dataset_relation_count(w->dataset), w->settings.vertical, true));
+    need(vlp_model_new(&w->model, w->backend, w->compute,
+                       &(vlp_model_shape){options, vlp_dataset_entity_count(w->dataset),
+                                          2 * vlp_dataset_relation_count(w->dataset),
+                                          vlp_settings_components(&w->settings)},
+                       true));
     need(vlp_model_init(w->model, w->settings.seed, w->settings.init_scale));
     double made = seconds();
     need(vlp_trainer_new(&w->trainer, w->dataset, &w->settings, w->model, NULL));
     double prepared = seconds();
     vlp_step_loss loss;
-    need(vlp_trainer_step(&loss, w->trainer, 0, false));
+    need(vlp_trainer_step(&loss, w->trainer, 0));
     printf("%s: first step after %.2f s (data and device %.2f, model %.2f, graph %.2f, step %.2f)\n",
            w->recipe->name, seconds() - start, opened - start, made - opened, prepared - made,
            seconds() - prepared);
@@ -226,7 +238,7 @@ static void measure_card(work *w) {
 /* ---- Operations of a step ------------------------------------------------------------------------ */
 
 static vlp_pairs pairs_of(work *w) {
-    return vlp_trainer_pairs(w->trainer);
+    return vlp_horizontal_pairs(horizontal_of(w), w->trainer);
 }
 
 /* The queries of the batch: q, or their head entities. */
@@ -240,49 +252,51 @@ static void op_batch(work *w) {
 
 static void op_sample(work *w) {
     const vlp_batch *chosen = &w->trainer->chosen;
-    vlp_sample_options options = {w->trainer->shells ? &w->trainer->view : NULL,
+    vlp_sample_options options = {horizontal_of(w)->shells ? &horizontal_of(w)->view : NULL,
                                   (float)w->settings.alpha0, w->model->entities, w->settings.negatives,
                                   w->settings.seed};
     vlp_sampled_queries queries = {w->trainer->batch, chosen->heads, chosen->known_begin,
-                                   chosen->known_end, w->trainer->known_list};
+                                   chosen->known_end, horizontal_of(w)->known_list};
     need(w->backend->sample->negatives(w->compute, chosen->pairs, &queries, &options));
 }
 
 static void op_pair_scores(work *w) {
     vlp_pairs pairs = pairs_of(w);
     vlp_related_rows queries = queries_of(w, w->trainer->q);
-    need(w->backend->pairs->scores(w->compute, w->trainer->scores, &w->model->form, &queries, &pairs));
+    need(w->backend->pairs->scores(w->compute, horizontal_of(w)->scores, &w->model->form, &queries,
+                                   &pairs));
 }
 
 static void op_negative_loss(work *w) {
     vlp_weight_form form = {(vlp_weighing)w->settings.weights, (float)w->settings.alpha1,
                             (float)w->settings.alpha2, (float)w->settings.tau, true};
-    w->backend->loss->negative(w->compute, w->trainer->scores, w->trainer->row_loss, &form,
-                               w->trainer->chosen.weights, w->trainer->batch, w->trainer->width);
+    w->backend->loss->negative(w->compute, horizontal_of(w)->scores, horizontal_of(w)->row_loss, &form,
+                               w->trainer->chosen.weights, w->trainer->batch, horizontal_of(w)->width);
 }
 
 static void op_pair_backward(work *w) {
     vlp_pairs pairs = pairs_of(w);
-    vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
-    vlp_table *relations = &w->model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(w->model);
+    const vlp_table *relations = vlp_model_relations(w->model);
     w->backend->memory->fill_bytes(w->compute, entities->touched, 0, (size_t)entities->rows);
     vlp_related_rows queries = queries_of(w, w->trainer->q);
-    vlp_pair_gradients out = {.queries = w->trainer->q_grad,
+    vlp_pair_gradients out = {.queries = horizontal_of(w)->q_grad,
                               .entities = vlp_table_gradient_of(entities),
                               .relations = relations->grad};
-    if (w->trainer->fused) out.entities.rows = NULL;
-    need(w->backend->pairs->backward(w->compute, &out, &w->model->form, w->trainer->scores, &queries,
-                                     &pairs));
+    if (horizontal_of(w)->fused) out.entities.rows = NULL;
+    need(w->backend->pairs->backward(w->compute, &out, &w->model->form, horizontal_of(w)->scores,
+                                     &queries, &pairs));
 }
 
 static void op_query_backward(work *w) {
-    vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
-    vlp_table *relations = &w->model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(w->model);
+    const vlp_table *relations = vlp_model_relations(w->model);
     vlp_related_rows heads = queries_of(w, w->trainer->head_rows);
     vlp_table_gradient entity_grad = vlp_table_gradient_of(entities);
-    need(w->backend->transform->query_backward(w->compute, w->trainer->heads_grad, relations->grad,
-                                               &w->model->form, w->trainer->q_grad, &heads, false));
-    need(w->backend->rows->scatter_add(w->compute, &entity_grad, w->trainer->heads_grad, NULL,
+    need(w->backend->transform->query_backward(w->compute, horizontal_of(w)->heads_grad, relations->grad,
+                                               &w->model->form, horizontal_of(w)->q_grad, &heads,
+                                               false));
+    need(w->backend->rows->scatter_add(w->compute, &entity_grad, horizontal_of(w)->heads_grad, NULL,
                                        w->trainer->chosen.heads, w->trainer->batch));
 }
 
@@ -294,17 +308,17 @@ static vlp_reference_batch references_of(work *w) {
 
 static void op_aggregator_forward(work *w) {
     vlp_reference_batch references = references_of(w);
-    vlp_aggregator_forward(w->model, &w->trainer->head, w->trainer->head_rows,
+    vlp_aggregator_forward(w->model, &vertical_of(w)->aggregator, w->trainer->head_rows,
                            w->trainer->chosen.relations, w->trainer->q, &references, w->trainer->batch);
 }
 
 static void op_aggregator_backward(work *w) {
     vlp_reference_batch references = references_of(w);
-    bool padded = w->trainer->aggregator_uses_bf16;
-    need(vlp_aggregator_backward(w->model, &w->trainer->head,
-                                 padded ? w->trainer->padded_grad : w->trainer->output_grad,
-                                 padded ? &w->model->tables[VLP_TABLE_ENTITIES].layout : NULL,
-                                 &references, w->trainer->batch, NULL));
+    bool padded = vertical_of(w)->uses_bf16;
+    need(vlp_aggregator_backward(w->model, &vertical_of(w)->aggregator,
+                                 padded ? vertical_of(w)->padded_grad : vertical_of(w)->output_grad,
+                                 padded ? &vlp_model_entities(w->model)->layout : NULL, &references,
+                                 w->trainer->batch, NULL));
 }
 
 /* The products and the softmax of the 1-to-All loss or, without one, of the head; over bf16 copies
@@ -318,10 +332,10 @@ static int64_t columns_of(const work *w) {
 }
 
 static void op_logits(work *w) {
-    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(w->model);
     int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
     if (uses_bf16(w))
-        w->backend->bf16->product(w->compute, w->trainer->aggregator_logits,
+        w->backend->bf16->product(w->compute, vertical_of(w)->logits,
                                   &(vlp_product){.transpose_b = true,
                                                  .m = w->trainer->block,
                                                  .n = columns_of(w),
@@ -330,9 +344,9 @@ static void op_logits(work *w) {
                                                  .lda = padded,
                                                  .ldb = padded,
                                                  .ldc = columns_of(w)},
-                                  w->trainer->head.bf16_output, entities->bf16);
+                                  vertical_of(w)->aggregator.bf16_output, entities->bf16);
     else
-        w->backend->blas->product(w->compute, w->trainer->aggregator_logits,
+        w->backend->blas->product(w->compute, vertical_of(w)->logits,
                                   &(vlp_product){.transpose_b = true,
                                                  .m = w->trainer->block,
                                                  .n = columns_of(w),
@@ -341,14 +355,14 @@ static void op_logits(work *w) {
                                                  .lda = e,
                                                  .ldb = e,
                                                  .ldc = columns_of(w)},
-                                  w->trainer->head.output, entities->value);
+                                  vertical_of(w)->aggregator.output, entities->value);
 }
 
 static void op_logits_backward(work *w) {
-    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(w->model);
     int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
     if (uses_bf16(w))
-        w->backend->bf16->product(w->compute, w->trainer->padded_grad,
+        w->backend->bf16->product(w->compute, vertical_of(w)->padded_grad,
                                   &(vlp_product){.m = w->trainer->block,
                                                  .n = padded,
                                                  .k = columns_of(w),
@@ -356,9 +370,9 @@ static void op_logits_backward(work *w) {
                                                  .lda = columns_of(w),
                                                  .ldb = padded,
                                                  .ldc = padded},
-                                  w->trainer->bf16_aggregator_logits, entities->bf16);
+                                  vertical_of(w)->bf16_logits, entities->bf16);
     else
-        w->backend->blas->product(w->compute, w->trainer->output_grad,
+        w->backend->blas->product(w->compute, vertical_of(w)->output_grad,
                                   &(vlp_product){.m = w->trainer->block,
                                                  .n = e,
                                                  .k = columns_of(w),
@@ -366,11 +380,11 @@ static void op_logits_backward(work *w) {
                                                  .lda = columns_of(w),
                                                  .ldb = e,
                                                  .ldc = e},
-                                  w->trainer->aggregator_logits, entities->value);
+                                  vertical_of(w)->logits, entities->value);
 }
 
 static void op_entities_backward(work *w) {
-    const vlp_table *entities = &w->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(w->model);
     int32_t e = entities->width, padded = vlp_bf16_layout_stride(&entities->layout);
     if (uses_bf16(w))
         w->backend->bf16->product(w->compute, entities->grad,
@@ -382,7 +396,7 @@ static void op_entities_backward(work *w) {
                                                  .lda = columns_of(w),
                                                  .ldb = padded,
                                                  .ldc = e},
-                                  w->trainer->bf16_logits, w->trainer->bf16_q);
+                                  horizontal_of(w)->bf16_logits, horizontal_of(w)->bf16_q);
     else
         w->backend->blas->product(w->compute, entities->grad,
                                   &(vlp_product){.transpose_a = true,
@@ -393,23 +407,23 @@ static void op_entities_backward(work *w) {
                                                  .lda = columns_of(w),
                                                  .ldb = e,
                                                  .ldc = e},
-                                  w->trainer->logits, w->trainer->q);
+                                  horizontal_of(w)->logits, w->trainer->q);
 }
 
 static void op_softmax(work *w) {
-    w->backend->loss->softmax(w->compute, w->trainer->aggregator_logits,
-                              w->trainer->bf16_aggregator_logits, w->trainer->aggregator_loss,
+    w->backend->loss->softmax(w->compute, vertical_of(w)->logits, vertical_of(w)->bf16_logits,
+                              vertical_of(w)->row_loss,
                               &(vlp_softmax){.count = w->trainer->block,
                                              .columns = w->model->entities,
                                              .stride = columns_of(w),
                                              .answers = w->trainer->chosen.answers,
-                                             .weights = w->trainer->even,
-                                             .column_scale = w->trainer->inverse_norms,
+                                             .weights = vertical_of(w)->even,
+                                             .column_scale = vertical_of(w)->inverse_norms,
                                              .temperature = (float)w->settings.temperature});
 }
 
 static void op_update(work *w) {
-    const vlp_table *table = &w->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *table = vlp_model_entities(w->model);
     vlp_update update = {w->settings.optimizer == VLP_ADAGRAD, 0.9f, 0.999f, 1e-8f, w->trainer->report};
     vlp_updated updated = {.width = table->width,
                            .rows = table->rows,
@@ -417,13 +431,13 @@ static void op_update(work *w) {
                            .grad = table->grad,
                            .first = table->first,
                            .second = table->second,
-                           .inverse_norms = w->trainer->inverse_norms,
+                           .inverse_norms = vertical_of(w)->inverse_norms,
                            .bf16 = table->bf16,
                            .layout = table->layout};
     vlp_pairs pairs = pairs_of(w);
-    if (w->trainer->fused)
+    if (horizontal_of(w)->fused)
         need(w->backend->bf16->pair_update(w->compute, &updated, &update, &w->model->form,
-                                           w->trainer->scores, w->trainer->q, &pairs));
+                                           horizontal_of(w)->scores, w->trainer->q, &pairs));
     else
         w->backend->optimizer->update(w->compute, &update, &updated, 1);
 }
@@ -439,10 +453,11 @@ static double aggregator_operations(work *w, bool backward) {
 static void operations(work *w) {
     double b = w->trainer->batch, e = w->model->form.entity_width, n = w->model->entities;
     double table = 4 * n * e, logits = 4 * (double)w->trainer->block * n, rows = 4 * b * e;
-    double pairs = b * w->trainer->width, units = w->settings.model == VLP_MODEL_ROTATE ? e / 2 : e;
+    double pairs = b * horizontal_of(w)->width,
+           units = w->settings.model == VLP_MODEL_ROTATE ? e / 2 : e;
     double half = uses_bf16(w) ? 0.5 : 1, copy = half * table, logits_grad = half * logits;
     double product = 2 * (double)w->trainer->block * n * e;
-    bool fused = w->trainer->fused;
+    bool fused = horizontal_of(w)->fused;
     printf("  %-34s %12s %12s %14s %12s %6s\n", "operation", "time", "bytes", "products", "floor",
            "share");
     line(w, "choose batch", op_batch, 4 * b * 30, 0, 0);
@@ -476,34 +491,31 @@ static void operations(work *w) {
 static void whole_steps(work *w) {
     enum { WARM = 20, STEPS = 300 };
     vlp_step_loss loss;
-    for (int64_t step = 1; step <= WARM; step++) need(vlp_trainer_step(NULL, w->trainer, step, false));
+    for (int64_t step = 1; step <= WARM; step++) need(vlp_trainer_step(NULL, w->trainer, step));
     need(vlp_trainer_read(&loss, w->trainer));
     double start = seconds();
     for (int64_t step = WARM; step < WARM + STEPS; step++)
-        need(vlp_trainer_step(NULL, w->trainer, step, false));
+        need(vlp_trainer_step(NULL, w->trainer, step));
     double asked = seconds() - start;
     need(vlp_trainer_read(&loss, w->trainer));
     double time = (seconds() - start) / STEPS;
     printf("%s: %.3f ms a step (goal %.1f), %.0f steps/s; the host asks in %.1f us; loss %.4f + %.4f\n",
-           w->recipe->name, 1e3 * time, w->recipe->goal, 1 / time, 1e6 * asked / STEPS, loss.horizontal,
-           loss.vertical);
+           w->recipe->name, 1e3 * time, w->recipe->goal, 1 / time, 1e6 * asked / STEPS,
+           loss.components[VLP_HORIZONTAL], loss.components[VLP_VERTICAL]);
     fflush(stdout);
 }
 
 static void evaluation(work *w, bool vertical) {
-    static const vlp_mixture horizontal = {0, 1};
+    vlp_model bare = *w->model;
+    if (!vertical) bare.components = 1u << VLP_HORIZONTAL;
+    vlp_mixture *grid = NULL;
+    int32_t count = 1;
+    need(vlp_mixture_grid(&grid, &count, bare.components));
     vlp_ranking_options options = {.split = VLP_TEST,
                                    .filter = 7,
-                                   .mixtures = &horizontal,
-                                   .mixture_count = 1,
+                                   .mixtures = grid,
+                                   .mixture_count = count,
                                    .references = w->settings.references};
-    int32_t count = 1;
-    if (vertical) {
-        options.mixtures = vlp_mixture_grid(&count);
-        options.mixture_count = count;
-    }
-    vlp_model bare = *w->model;
-    bare.vertical = vertical;
     vlp_ranking *ranking = NULL;
     double best = 1e9;
     for (int round = 0; round < 3; round++) {
@@ -516,6 +528,7 @@ static void evaluation(work *w, bool vertical) {
     printf("%s: test, both sides, %s, %d mixtures: %.3f s for %lld queries\n", w->recipe->name,
            vertical ? "f_c and f_g" : "f_g", count, best, (long long)ranking->queries);
     vlp_ranking_free(ranking);
+    vlp_free(grid);
     fflush(stdout);
 }
 
@@ -524,7 +537,7 @@ static void prediction(work *w) {
     enum { QUERIES = 10000, WANTED = 10 };
     vlp_predictor_options options = {.model = w->model,
                                      .graph = w->dataset->graph,
-                                     .mixture = {1, 0.1f},
+                                     .mixture = {{[VLP_HORIZONTAL] = 0.1f, [VLP_VERTICAL] = 1}},
                                      .references = w->settings.references};
     vlp_predictor *predictor = NULL;
     vlp_filter *known = NULL;

@@ -149,10 +149,10 @@ static void losses(void) {
                                                        .weights = weights,
                                                        .temperature = 1}));
     row("softmax over all entities", time, 0, 2 * bytes);
-    const vlp_mixture mixture = {0, 1};
+    const vlp_mixture mixture = {{[VLP_HORIZONTAL] = 1}};
     vlp_ranked ranked = {.queries = {.count = BATCH},
                          .entities = ENTITIES,
-                         .horizontal = logits,
+                         .scores = {[VLP_HORIZONTAL] = logits},
                          .answers = answers,
                          .filter_offset = none,
                          .filtered = answers,

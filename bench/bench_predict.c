@@ -40,7 +40,8 @@ static vlp_run *make_run(const char *scratch, const char *data, const char *mode
     vlp_run *run = NULL;
     need(vlp_run_open(&run, path, NULL));
     /* The mixture of a trained run: both scores count. */
-    if (run->settings.vertical) run->progress.mixture = (vlp_mixture){1, 0.1f};
+    if (run->settings.vertical)
+        run->progress.mixture = (vlp_mixture){{[VLP_HORIZONTAL] = 0.1f, [VLP_VERTICAL] = 1}};
     return run;
 }
 
@@ -65,7 +66,7 @@ static void time_products(timing *times, const vlp_run *run, float *rows, float 
                                                      .lda = width,
                                                      .ldb = width,
                                                      .ldc = entities},
-                                      rows, model->tables[VLP_TABLE_ENTITIES].value);
+                                      rows, vlp_model_entities(model)->value);
     times->products += seconds() - start;
     times->product_rows += BATCH;
 }

@@ -9,6 +9,7 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "component.h"
 #include "json.h"
 #include "text.h"
 
@@ -174,8 +175,12 @@ static void print_json(const vlp_dataset *data, const vlp_evaluation *evaluation
     groups_json(json, data, GROUP_SIDE, &evaluation->by_side);
     groups_json(json, data, GROUP_MAPPING, &evaluation->by_mapping);
     groups_json(json, data, GROUP_DISTANCE, &evaluation->by_distance);
-    metrics_json(json, "horizontal", &evaluation->horizontal);
-    if (evaluation->vertical.queries) metrics_json(json, "vertical", &evaluation->vertical);
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (component_has(evaluation->components, c))
+            metrics_json(json, vlp_component_name((vlp_component)c), &evaluation->alone[c]);
+    json_object(json, "weights");
+    component_parts_json(json, evaluation->weights);
+    json_end_object(json);
     if (evaluation->control.queries) {
         metrics_json(json, "control", &evaluation->control);
         json_array(json, "control_gain_interval");
@@ -223,18 +228,16 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
     printf("%s: %s queries%s, filtered, ranks realistic\n\n", split_names[evaluation->split],
            cli_count(evaluation->queries), asked[evaluation->sides]);
     print_header("");
-    char title[64];
-    if (evaluation->horizontal_only)
-        snprintf(title, sizeof title, "f = f_g");
-    else
-        snprintf(title, sizeof title, "f = f_c + %.4g f_g", evaluation->lambda);
+    char title[96];
+    component_formula(title, sizeof title, evaluation->components, evaluation->weights, false);
     print_row(title, &evaluation->both);
     if (evaluation->sides == VLP_BOTH_SIDES) {
         print_row("  head entity queries", &evaluation->head);
         print_row("  tail entity queries", &evaluation->tail);
     }
-    print_row("f_g alone (horizontal)", &evaluation->horizontal);
-    if (evaluation->vertical.queries) print_row("f_c alone (vertical)", &evaluation->vertical);
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (component_has(evaluation->components, c))
+            print_row(component_words_of[c].alone, &evaluation->alone[c]);
     if (evaluation->control.queries) print_row("control: without references", &evaluation->control);
     print_row("baseline: frequent answers", &evaluation->frequency);
     print_row("baseline: vote of the references", &evaluation->vote);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "component.h"
 #include "output.h"
 #include "predicting.h"
 #include "text.h"
@@ -73,8 +74,7 @@ static void item_json(json_out *json, const vlp_dataset *data, const vlp_mined *
     json_string(json, "relation", vlp_dataset_relation_name(data, item->triple.relation));
     json_string(json, "tail", vlp_dataset_entity_name(data, item->triple.tail));
     json_number(json, "score", item->score);
-    json_number(json, "horizontal", item->horizontal);
-    json_number(json, "vertical", item->vertical);
+    component_parts_json(json, item->parts);
     json_number(json, "probability", item->probability);
     if (answers) predicting_references_json(json, data, answers, &answers->predictions[0]);
     json_end_object(json);

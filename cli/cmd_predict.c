@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "component.h"
 #include "predicting.h"
 #include "text.h"
 
@@ -105,8 +106,7 @@ static void answers_json(json_out *json, const output *out, const vlp_answers *a
         json_string(json, "entity", vlp_dataset_entity_name(data, prediction->entity));
         json_string(json, "label", vlp_dataset_entity_label(data, prediction->entity));
         json_number(json, "score", prediction->score);
-        json_number(json, "horizontal", prediction->horizontal);
-        json_number(json, "vertical", prediction->vertical);
+        component_parts_json(json, prediction->parts);
         json_bool(json, "known", prediction->known);
         if (out->chosen->predict.explain) predicting_references_json(json, data, answers, prediction);
         json_end_object(json);
@@ -150,8 +150,9 @@ static void answers_text(const output *out, const vlp_answers *answers) {
         printf("%5d  ", i + 1);
         text_print(predicting_readable(data, prediction->entity), widest);
         printf("  %8.4f", prediction->score);
-        if (out->info.vertical)
-            printf("   f_c %7.4f  f_g %8.4f", prediction->vertical, prediction->horizontal);
+        if (component_has(out->info.components, VLP_VERTICAL))
+            printf("   f_c %7.4f  f_g %8.4f", prediction->parts[VLP_VERTICAL],
+                   prediction->parts[VLP_HORIZONTAL]);
         printf("%s\n", prediction->known ? "   known" : "");
         if (out->chosen->predict.explain)
             predicting_references_text(data, answers, prediction, out->info.copies);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "commands.h"
+#include "component.h"
 #include "predicting.h"
 #include "text.h"
 
@@ -85,8 +86,7 @@ static void score_json(json_out *json, const vlp_dataset *data, vlp_triple tripl
     json_string(json, "relation", vlp_dataset_relation_name(data, triple.relation));
     json_string(json, "tail", vlp_dataset_entity_name(data, triple.tail));
     json_number(json, "score", score->score);
-    json_number(json, "horizontal", score->horizontal);
-    json_number(json, "vertical", score->vertical);
+    component_parts_json(json, score->parts);
     json_number(json, "probability", score->probability);
     json_number(json, "score_tail", score->tail);
     json_number(json, "score_head", score->head);
@@ -106,8 +106,7 @@ static void score_text(const vlp_dataset *data, vlp_triple triple, const vlp_sco
            text_field(vlp_dataset_relation_name(data, triple.relation)),
            text_field(vlp_dataset_entity_name(data, triple.tail)));
     print_number(score->score);
-    print_number(score->horizontal);
-    print_number(score->vertical);
+    for (int c = 0; c < VLP_COMPONENTS; c++) print_number(score->parts[c]);
     print_number(score->probability);
     printf("\t%s\n", score->known ? "known" : "new");
 }
@@ -160,7 +159,9 @@ static void write_header(vlp_run *run, bool file, bool probabilities) {
     printf("# %s, the mean of both directions; a triple of the graph is scored without its own edge\n",
            predicting_formula(&info));
     if (!probabilities) printf("# no probability: the data set has no validation split to fit it on\n");
-    printf("# head\trelation\ttail\tf\tf_g\tf_c\tprobability\tknown\n");
+    printf("# head\trelation\ttail\tf");
+    for (int c = 0; c < VLP_COMPONENTS; c++) printf("\t%s", component_words_of[c].symbol);
+    printf("\tprobability\tknown\n");
 }
 
 static int score(vlp_run *run, const char *path, const chosen_options *chosen, bool as_json) {

@@ -106,8 +106,11 @@ static void print_report(const cli_common *common, const char *run, const vlp_tr
         json_integer(&json, "call_steps", report->call_steps);
         json_number(&json, "seconds", report->seconds);
         json_number(&json, "steps_per_s", report->steps_per_second);
-        json_number(&json, "loss_horizontal", report->loss_horizontal);
-        json_number(&json, "loss_vertical", report->loss_vertical);
+        for (int c = 0; c < VLP_COMPONENTS; c++) {
+            char key[48];
+            snprintf(key, sizeof key, "loss_%s", vlp_component_name((vlp_component)c));
+            json_number(&json, key, report->losses[c]);
+        }
         json_number(&json, "valid_mrr", report->valid_mrr);
         json_end_object(&json);
         putchar('\n');

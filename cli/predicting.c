@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "component.h"
 #include "text.h"
 
 error_t predicting_parse(int key, char *value, struct argp_state *state, predicting *chosen) {
@@ -59,15 +60,14 @@ const char *predicting_readable(const vlp_dataset *data, int32_t entity) {
 }
 
 const char *predicting_formula(const vlp_run_info *info) {
-    static char text[48];
-    if (info->horizontal_only) return "f = f_g";
-    snprintf(text, sizeof text, "f = f_c + %.4g f_g", info->lambda);
+    static char text[96];
+    component_formula(text, sizeof text, info->components, info->weights, false);
     return text;
 }
 
 const char *predicting_no_copy(const vlp_run_info *info) {
     if (info->copies) return NULL;
-    if (!info->vertical)
+    if (!component_has(info->components, VLP_VERTICAL))
         return "the run has no vertical aggregator: references do not contribute, they are the nearest "
                "known triples";
     if (info->references == 0)

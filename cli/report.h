@@ -103,7 +103,7 @@ typedef struct chart_row {
     const char *label; /* untrusted */
     int colour;
     vlp_interval interval; /* of the first mark */
-    chart_mark marks[5];
+    chart_mark marks[3 + VLP_COMPONENTS];
     int count;
 } chart_row;
 void chart_marks(html_out *out, const char *title, const chart_row *rows, int count);

@@ -4,34 +4,26 @@
 #include <string.h>
 
 #include "cli.h"
+#include "component.h"
 #include "report.h"
 
 /* ---- Curves -------------------------------------------------------------------------------------- */
 
-typedef double (*point_value)(const vlp_history_point *point);
-
-static double horizontal_of(const vlp_history_point *point) {
-    return point->loss_horizontal;
-}
-static double vertical_of(const vlp_history_point *point) {
-    return point->loss_vertical;
-}
-static double valid_of(const vlp_history_point *point) {
-    return point->valid_mrr;
-}
-
-static void curve(html_out *out, const report *page, const chart *plot, point_value value) {
+/* Of a component's loss, or of the validation MRR where `component` is -1. */
+static void curve(html_out *out, const report *page, const chart *plot, int component) {
     chart_series series[REPORT_MAX_RUNS] = {0};
     chart_point *points[REPORT_MAX_RUNS] = {NULL};
     int used = 0;
     for (int i = 0; i < page->count; i++) {
         const report_run *run = &page->runs[i];
-        if (value == vertical_of && !run->info.vertical) continue;
+        if (component >= 0 && !component_has(run->info.components, component)) continue;
         points[used] = calloc((size_t)run->history->count + 1, sizeof *points[used]);
         if (!points[used]) continue;
-        for (int64_t j = 0; j < run->history->count; j++)
-            points[used][j] =
-                (chart_point){(double)run->history->items[j].step, value(&run->history->items[j]), 0};
+        for (int64_t j = 0; j < run->history->count; j++) {
+            const vlp_history_point *point = &run->history->items[j];
+            points[used][j] = (chart_point){
+                (double)point->step, component < 0 ? point->valid_mrr : point->losses[component], 0};
+        }
         series[used] = (chart_series){points[used], run->history->count, run->number,
                                       page->count > 1 ? run->name : NULL};
         used++;
@@ -50,9 +42,9 @@ void report_curves(html_out *out, const report *page) {
         "different settings are not comparable.</p>\n");
     if (page->count > 1) report_legend(out, all, page->count);
     html_put(out, "<div class=\"charts\">\n");
-    curve(out, page, &(chart){"Validation MRR", "step", "MRR", false, false}, valid_of);
-    curve(out, page, &(chart){"Horizontal loss", "step", "loss", false, false}, horizontal_of);
-    curve(out, page, &(chart){"Vertical loss", "step", "loss", false, false}, vertical_of);
+    curve(out, page, &(chart){"Validation MRR", "step", "MRR", false, false}, -1);
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        curve(out, page, &(chart){component_words_of[c].curve, "step", "loss", false, false}, c);
     html_put(out, "</div>\n");
     report_table_begin(out, "Saved weights");
     html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">run</th><th scope=\"col\">model</th>"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "component.h"
 #include "report.h"
 
 /* ---- Pieces -------------------------------------------------------------------------------------- */
@@ -122,8 +123,9 @@ static void tiles(html_out *out, const report_run *run) {
     html_put(out, "</li>\n<li><b>");
     if (evaluation->horizontal_only) {
         html_put(out, "f = f<sub>g</sub></b><span>references unused: ");
-        html_put(out, evaluation->vertical.queries ? "f<sub>g</sub> alone had the best validation MRR"
-                                                   : "the run has no vertical aggregator");
+        html_put(out, component_has(evaluation->components, VLP_VERTICAL)
+                          ? "f<sub>g</sub> alone had the best validation MRR"
+                          : "the run has no vertical aggregator");
         html_put(out, "</span></li>\n</ul>\n");
         return;
     }
@@ -133,38 +135,43 @@ static void tiles(html_out *out, const report_run *run) {
     html_put(out, "</span></li>\n</ul>\n");
 }
 
+/* `text` is markup. */
+static void legend_item(html_out *out, char shape, const char *text) {
+    html_put(out, "<li>");
+    chart_symbol(out, shape, 4);
+    html_put(out, text);
+    html_put(out, "</li>");
+}
+
 static void mark_plot(html_out *out, report_run *const *runs, int count) {
     chart_row rows[REPORT_MAX_RUNS];
     for (int i = 0; i < count; i++) {
         const vlp_evaluation *evaluation = runs[i]->evaluation;
-        rows[i] = (chart_row){
-            .label = runs[i]->name,
-            .colour = runs[i]->number,
-            .interval = evaluation->interval,
-            .marks = {{evaluation->both.mrr, 'o'},
-                      {evaluation->horizontal.mrr, 's'},
-                      {evaluation->vertical.queries ? evaluation->vertical.mrr : (double)NAN, 't'},
-                      {evaluation->vote.mrr, 'x'},
-                      {evaluation->frequency.mrr, '+'}},
-            .count = 5};
+        chart_row *row = &rows[i];
+        *row = (chart_row){.label = runs[i]->name,
+                           .colour = runs[i]->number,
+                           .interval = evaluation->interval,
+                           .marks = {{evaluation->both.mrr, 'o'}},
+                           .count = 1};
+        for (int c = 0; c < VLP_COMPONENTS; c++) {
+            bool there = component_has(evaluation->components, c);
+            row->marks[row->count++] =
+                (chart_mark){there ? evaluation->alone[c].mrr : (double)NAN, component_words_of[c].mark};
+        }
+        row->marks[row->count++] = (chart_mark){evaluation->vote.mrr, 'x'};
+        row->marks[row->count++] = (chart_mark){evaluation->frequency.mrr, '+'};
     }
     chart_marks(out, "MRR of each run with its 95% interval, its components and the baselines", rows,
                 count);
-    static const struct {
-        char shape;
-        const char *text;
-    } marks[] = {{'o', "f, with its 95% interval"},
-                 {'s', "f<sub>g</sub> alone"},
-                 {'t', "f<sub>c</sub> alone"},
-                 {'x', "vote of the references"},
-                 {'+', "most frequent answers"}};
     html_put(out, "<ul class=\"legend\">");
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        html_put(out, "<li>");
-        chart_symbol(out, marks[i].shape, 4);
-        html_put(out, marks[i].text);
-        html_put(out, "</li>");
+    legend_item(out, 'o', "f, with its 95% interval");
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s alone", component_words_of[c].html);
+        legend_item(out, component_words_of[c].mark, text);
     }
+    legend_item(out, 'x', "vote of the references");
+    legend_item(out, '+', "most frequent answers");
     html_put(out, "</ul>\n");
 }
 
@@ -268,16 +275,16 @@ static void run_rows(html_out *out, const report_run *run) {
     html_put(out, "<tbody>\n<tr><th class=\"group\" colspan=\"8\" scope=\"rowgroup\">");
     html_name(out, run->name);
     html_put(out, "</th></tr>\n");
-    if (evaluation->horizontal_only)
-        snprintf(name, sizeof name, "f = f<sub>g</sub>");
-    else
-        snprintf(name, sizeof name, "f = f<sub>c</sub> + %.4g f<sub>g</sub>", evaluation->lambda);
+    component_formula(name, sizeof name, evaluation->components, evaluation->weights, true);
     metrics_row(out, name, &evaluation->both, true, run->number);
     metrics_row(out, "head entity queries", &evaluation->head, false, run->number);
     metrics_row(out, "tail entity queries", &evaluation->tail, false, run->number);
-    metrics_row(out, "f<sub>g</sub> alone (horizontal)", &evaluation->horizontal, false, run->number);
-    if (evaluation->vertical.queries)
-        metrics_row(out, "f<sub>c</sub> alone (vertical)", &evaluation->vertical, false, run->number);
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        if (!component_has(evaluation->components, c)) continue;
+        snprintf(name, sizeof name, "%s alone: %s", component_words_of[c].html,
+                 component_words_of[c].means);
+        metrics_row(out, name, &evaluation->alone[c], false, run->number);
+    }
     metrics_row(out, "baseline: most frequent answers", &evaluation->frequency, false, 4);
     metrics_row(out, "baseline: vote of the references", &evaluation->vote, false, 4);
     html_put(out, "<tr><td class=\"left soft small\" colspan=\"8\">");

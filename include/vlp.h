@@ -436,6 +436,19 @@ VLP_API void vlp_audit_free(vlp_audit *audit);
 
 /* ---- 7. Training ----------------------------------------------------------------------------- */
 
+/* A score is the weighted sum of the components that a run has: f = sum of weight_c f_c over them. Each
+ * has its own parameters and its own loss; the weights are chosen on the validation split.
+ *   horizontal  f_g, of the embeddings
+ *   vertical    f_c, of the vertical aggregator, from the query's references
+ * Arrays of figures that are indexed by component have VLP_MAX_COMPONENTS elements, so that a new
+ * component changes no layout; they hold NaN, or no queries, for components a run does not have. A set
+ * of components is the bits 1 << component. */
+typedef enum vlp_component { VLP_HORIZONTAL = 0, VLP_VERTICAL, VLP_COMPONENTS } vlp_component;
+enum { VLP_MAX_COMPONENTS = 4 };
+
+/* "horizontal", "vertical"; NULL for a number that is none of them. */
+VLP_API const char *vlp_component_name(vlp_component component);
+
 typedef struct vlp_train_options {
     int32_t version;
     const char *recipe;          /* an INI file of settings; NULL: none */
@@ -460,9 +473,9 @@ typedef struct vlp_train_report {
     int64_t steps;  /* done in all */
     double seconds; /* of this call */
     double steps_per_second;
-    double loss_horizontal, loss_vertical; /* of the last step */
-    double valid_mrr;                      /* the best validation MRR; NaN without a validation split */
-    int64_t call_steps;                    /* done in this call */
+    double losses[VLP_MAX_COMPONENTS]; /* of the last step; 0 for components that are not trained */
+    double valid_mrr;                  /* the best validation MRR; NaN without a validation split */
+    int64_t call_steps;                /* done in this call */
 } vlp_train_report;
 
 /* Trains a model on the data set in folder `data` into the run folder `run`: config.ini,
@@ -552,21 +565,24 @@ typedef struct vlp_evaluation {
     vlp_split split;
     vlp_sides sides;
     int64_t queries;
-    double lambda;        /* f = f_c + lambda f_g. Without meaning where horizontal_only is true:
-                             the program's JSON then has null */
-    bool horizontal_only; /* f = f_g: chosen on the validation split, or there is no aggregator */
+    unsigned components;                /* of the run, as bits */
+    double weights[VLP_MAX_COMPONENTS]; /* f = sum of weights[c] f_c; NaN for components it has not */
+    double lambda; /* f = f_c + lambda f_g. Without meaning where horizontal_only is true: the program's
+                      JSON then has null */
+    bool horizontal_only; /* f = f_g: the validation split chose it, or the run has no aggregator */
     vlp_metrics both, head, tail; /* of f; head: the queries that ask for head entities */
     vlp_metrics optimistic, pessimistic;
-    vlp_metrics horizontal, vertical; /* f_g alone, f_c alone (no queries without an aggregator) */
-    vlp_metrics frequency, vote;      /* trivial baselines: the relation's most frequent answers; the
-                                         answers of the references */
-    double macro_mrr;                 /* mean over relations */
-    vlp_interval interval;            /* of the MRR */
-    double auc_pr;                    /* area under precision and recall over all pairs of a query and a
-                                         candidate, its answer the true one; NaN without `candidates` */
-    vlp_metrics control;              /* of the same aggregator trained without references; no queries
-                                         unless asked for */
-    vlp_interval control_gain;        /* MRR less the control's, paired */
+    vlp_metrics
+        alone[VLP_MAX_COMPONENTS]; /* each component alone; no queries where the run has it not */
+    vlp_metrics frequency, vote;   /* trivial baselines: the relation's most frequent answers; the
+                                      answers of the references */
+    double macro_mrr;              /* mean over relations */
+    vlp_interval interval;         /* of the MRR, 95% */
+    double auc_pr;                 /* area under precision and recall over all pairs of a query and a
+                                      candidate, its answer the true one; NaN without `candidates` */
+    vlp_metrics control;       /* of the same aggregator trained without references; no queries unless
+                                  asked for */
+    vlp_interval control_gain; /* MRR less the control's, 95%, paired */
     vlp_groups by_relation, by_side, by_mapping, by_distance;
     struct vlp_kept_ranks *ranks; /* of every query; see vlp_evaluation_rank, vlp_evaluation_compare */
 } vlp_evaluation;
@@ -593,12 +609,12 @@ VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
                                     const vlp_evaluation_options *options);
 VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
 
-/* What queries were ranked by. */
+/* What queries were ranked by: f, or a component alone, VLP_BY_F_G + component. */
 typedef enum vlp_ranked_by { VLP_BY_F = 0, VLP_BY_F_G, VLP_BY_F_C } vlp_ranked_by;
 
 /* The realistic rank of one query's answer. With t triples in the split, query i < t asks (h, r, ?) of
- * triple i and query t + i asks (?, r, t). NaN where there is no such query, for f_c without an
- * aggregator, and for arguments out of range. */
+ * triple i and query t + i asks (?, r, t). NaN where there is no such query, for a component that the
+ * run does not have, and for arguments out of range. */
 VLP_API double vlp_evaluation_rank(const vlp_evaluation *evaluation, vlp_ranked_by by, int64_t query);
 
 /* Writes to *out the MRR of `second` less that of `first`, with its 95% interval, by a bootstrap over
@@ -612,8 +628,8 @@ VLP_API vlp_status vlp_evaluation_compare(vlp_interval *out, const vlp_evaluatio
 /* What was recorded while a run was trained, at every evaluation on the validation split. */
 typedef struct vlp_history_point {
     int64_t step;
-    double loss_horizontal, loss_vertical; /* of that step */
-    double valid_mrr;                      /* NaN without a validation split */
+    double losses[VLP_MAX_COMPONENTS]; /* of that step; NaN where there is none */
+    double valid_mrr;                  /* NaN without a validation split */
 } vlp_history_point;
 typedef struct vlp_history {
     vlp_history_point *items; /* (count), by step */
@@ -656,11 +672,12 @@ typedef struct vlp_run_info {
     const char *folder, *data; /* of the run, and of its data set when it was trained */
     const char *model;         /* "rotate" and so on */
     int32_t dim;
-    int64_t step;     /* of the weights in use */
-    double valid_mrr; /* at that step; NaN without a validation split */
-    bool vertical;    /* it has a vertical aggregator */
-    bool copies;      /* scores depend on references: there is an aggregator, and f has a part of f_c */
-    bool horizontal_only; /* f = f_g: chosen on the validation split, or there is no aggregator */
+    int64_t step;                       /* of the weights in use */
+    double valid_mrr;                   /* at that step; NaN without a validation split */
+    unsigned components;                /* bits 1 << component */
+    double weights[VLP_MAX_COMPONENTS]; /* f = sum of weights[c] f_c; NaN for components it has not */
+    bool copies;          /* scores depend on references: there is an aggregator, of weight above 0 */
+    bool horizontal_only; /* f = f_g: the validation split chose it, or there is no aggregator */
     double lambda;        /* else f = f_c + lambda f_g */
     int32_t references;   /* maximum number per query */
     const char *graph;    /* where references come from: the folder; NULL: the run's own train */
@@ -676,12 +693,12 @@ typedef struct vlp_answer_reference {
 
 typedef struct vlp_prediction {
     int32_t entity;
-    bool known;                  /* the answer is in the data set, or in the reference graph */
-    double score;                /* f */
-    double horizontal;           /* f_g */
-    double vertical;             /* f_c; NaN without an aggregator */
-    const double *contributions; /* (reference_count) of each reference to this score: f with all of
-                                    them less f without this one; NULL unless asked for */
+    bool known;                       /* the answer is in the data set, or in the reference graph */
+    double score;                     /* f */
+    double parts[VLP_MAX_COMPONENTS]; /* f_g, f_c by component, before their weights; NaN where the run
+                                         does not have it */
+    const double *contributions;      /* (reference_count) of each reference to this score: f with all of
+                                         them less f without this one; NULL unless asked for */
 } vlp_prediction;
 
 /* The answers of one query, best first; equal scores in the order of entities. All of them share the
@@ -733,10 +750,11 @@ VLP_API vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vl
  * the two. A triple that is in the reference graph has its own edge taken out, in both directions, as a
  * training query has: otherwise it would be copied from itself. */
 typedef struct vlp_score {
-    double score, horizontal, vertical; /* f, f_g, f_c; f_c is NaN without an aggregator */
-    double tail, head;                  /* f of t as the answer of (h, r, ?), of h for (?, r, t) */
-    double probability;                 /* see vlp_run_calibrate; NaN without a validation split */
-    bool known;                         /* in the data set, or in the reference graph */
+    double score;                     /* f */
+    double parts[VLP_MAX_COMPONENTS]; /* as in vlp_prediction */
+    double tail, head;                /* f of t as the answer of (h, r, ?), of h for (?, r, t) */
+    double probability;               /* see vlp_run_calibrate; NaN without a validation split */
+    bool known;                       /* in the data set, or in the reference graph */
 } vlp_score;
 
 typedef struct vlp_score_options {
@@ -817,7 +835,7 @@ typedef struct vlp_mine_options {
 
 typedef struct vlp_mined {
     vlp_triple triple;
-    double score, horizontal, vertical, probability; /* as in vlp_score */
+    double score, parts[VLP_MAX_COMPONENTS], probability; /* as in vlp_score */
     double tail, head;
 } vlp_mined;
 typedef struct vlp_mining {

@@ -326,12 +326,12 @@ void reference_aggregator_output(const reference_head *head, double *output, int
         for (int32_t j = 0; j < d; j++) difference[j] = h[j] - entities[reference_heads[n] * d + j];
         reference_answer(head->form, k, entities + reference_answers[n] * d, r);
         reference_query(head->form, s, difference, r, true);
-        add_layer(concat, tables[VLP_TABLE_NODE], tables[VLP_TABLE_NODE_BIAS], k, 1.0 / count, d, width);
-        add_layer(concat, tables[VLP_TABLE_EDGE], tables[VLP_TABLE_EDGE_BIAS], s, 1.0 / count, d, width);
+        add_layer(concat, tables[TABLE_NODE], tables[TABLE_NODE_BIAS], k, 1.0 / count, d, width);
+        add_layer(concat, tables[TABLE_EDGE], tables[TABLE_EDGE_BIAS], s, 1.0 / count, d, width);
     }
     reference_query(head->form, concat + d, h, r, false);
     for (int32_t j = 0; j < d; j++) output[j] = 0;
-    add_layer(output, tables[VLP_TABLE_OUTPUT], tables[VLP_TABLE_OUTPUT_BIAS], concat, 1, d, d + width);
+    add_layer(output, tables[TABLE_OUTPUT], tables[TABLE_OUTPUT_BIAS], concat, 1, d, d + width);
     for (int32_t j = 0; j < d; j++) output[j] = tanh(output[j]);
     free(concat);
 }

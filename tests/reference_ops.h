@@ -4,7 +4,7 @@
 #define VLP_TESTS_REFERENCE_OPS_H
 
 #include "compute/backend.h"
-#include "model/model.h"
+#include "tables.h"
 
 /* ---- The horizontal score ---- */
 /* q (query_width) from h (entity_width) and the relation's row; `linear`: without b_r. */
@@ -38,7 +38,7 @@ double reference_n3(const double *x, int32_t width, int32_t parts);
 /* ---- The vertical score ---- */
 typedef struct reference_head {
     const vlp_form *form;
-    const double *tables[VLP_TABLES]; /* as a model's */
+    const double *tables[TABLES]; /* as a model's */
 } reference_head;
 
 /* t' (entity_width), before it is normal, of one query with `count` references. */

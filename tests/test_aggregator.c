@@ -14,7 +14,7 @@ enum { SEED = 40, ROUNDS = 15, MAX_WIDTH = 32 };
 /* A model's tables on this side, and a batch with its references. */
 typedef struct aggregator_case {
     reference_head head;
-    double *tables[VLP_TABLES];
+    double *tables[TABLES];
     int32_t entities, batch, capacity;
     int32_t *heads, *relations, *answers, *counts;
     int32_t *reference_heads, *reference_answers; /* (batch, capacity) */
@@ -24,15 +24,15 @@ typedef struct aggregator_case {
 static void fill_case(lab *bench, aggregator_case *one, const vlp_model *model) {
     memset(one, 0, sizeof *one);
     one->head.form = &model->form;
-    for (int id = 0; id < VLP_TABLES; id++) {
+    for (int id = 0; id < TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         int64_t size = table->rows * table->width;
         /* Over bf16 copies the head's matrices are numbers in bf16, and small enough for its tanh to
          * be no mere sign. */
-        double range = id == VLP_TABLE_OUTPUT ? 0.5 : 1;
-        if (table->bf16 && vlp_table_of_aggregator(id)) range = 1.2 / sqrt(table->width);
+        double range = id == TABLE_OUTPUT ? 0.5 : 1;
+        if (table->bf16 && id >= VLP_HORIZONTAL_TABLES) range = 1.2 / sqrt(table->width);
         one->tables[id] = lab_random(bench, size, range);
-        for (int64_t i = 0; i < size && table->bf16 && vlp_table_of_aggregator(id); i++)
+        for (int64_t i = 0; i < size && table->bf16 && id >= VLP_HORIZONTAL_TABLES; i++)
             one->tables[id][i] = lab_bf16(one->tables[id][i]);
         one->head.tables[id] = one->tables[id];
         float *staged = lab_put(bench, one->tables[id], size);
@@ -96,15 +96,14 @@ static void run_aggregator(lab *bench, const aggregator_case *one, const vlp_mod
     on->relations = lab_put_ids(bench, one->relations, batch);
     on->rows = lab_put(bench, zeros, batch * d);
     on->q = lab_put(bench, zeros, batch * model->form.query_width);
-    backend->rows->gather(bench->compute, on->rows, model->tables[VLP_TABLE_ENTITIES].value,
+    backend->rows->gather(bench->compute, on->rows, vlp_model_entities(model)->value,
                           lab_put_ids(bench, one->heads, batch), batch, d);
-    backend->transform->query(
-        bench->compute, on->q, &model->form,
-        &(vlp_related_rows){.count = batch,
-                            .rows = on->rows,
-                            .relations = on->relations,
-                            .relation_table = model->tables[VLP_TABLE_RELATIONS].value},
-        false);
+    backend->transform->query(bench->compute, on->q, &model->form,
+                              &(vlp_related_rows){.count = batch,
+                                                  .rows = on->rows,
+                                                  .relations = on->relations,
+                                                  .relation_table = vlp_model_relations(model)->value},
+                              false);
     vlp_aggregator_forward(model, &on->work, on->rows, on->relations, on->q, &on->references, batch);
 }
 
@@ -112,8 +111,8 @@ static void run_aggregator(lab *bench, const aggregator_case *one, const vlp_mod
 static void run_queries_backward(lab *bench, const aggregator_case *one, const vlp_model *model,
                                  aggregator_device *on, const vlp_aggregator_sources *sources) {
     const vlp_backend *backend = bench->backend;
-    const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
-    const vlp_table *relations = &model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(model);
+    const vlp_table *relations = vlp_model_relations(model);
     int32_t d = model->form.entity_width, batch = one->batch;
     float *rows_grad = lab_put(bench, lab_zeros(bench, batch * d), batch * d);
     assert_int_equal(backend->transform->query_backward(
@@ -146,7 +145,7 @@ static double run_loss(lab *bench, const aggregator_case *one, const vlp_model *
                        aggregator_device *on, bool shared) {
     const vlp_backend *backend = bench->backend;
     int32_t d = model->form.entity_width, batch = one->batch, entities = one->entities;
-    const float *table = model->tables[VLP_TABLE_ENTITIES].value;
+    const float *table = vlp_model_entities(model)->value;
     const double *zeros = lab_zeros(bench, 1000);
     on->logits = lab_put(bench, zeros, batch * entities);
     on->row_loss = lab_put(bench, zeros, batch);
@@ -193,8 +192,8 @@ static double run_loss(lab *bench, const aggregator_case *one, const vlp_model *
                      VLP_OK);
     if (shared) {
         run_queries_backward(bench, one, model, on, &sources);
-        backend->rows->project_add(bench->compute, model->tables[VLP_TABLE_ENTITIES].grad,
-                                   on->candidate_grad, table, on->inverse, entities, d);
+        backend->rows->project_add(bench->compute, vlp_model_entities(model)->grad, on->candidate_grad,
+                                   table, on->inverse, entities, d);
     }
     double sum = 0, *losses = lab_get(bench, on->row_loss, batch);
     for (int32_t b = 0; b < batch; b++) sum += losses[b];
@@ -230,35 +229,35 @@ static void check_touched(lab *bench, const aggregator_case *one, const vlp_mode
         for (int32_t i = b * one->capacity; i < b * one->capacity + one->counts[b]; i++)
             expected[one->reference_heads[i]] = expected[one->reference_answers[i]] = 1;
     }
-    lab_get_bytes(bench, got, model->tables[VLP_TABLE_ENTITIES].touched, (size_t)one->entities);
+    lab_get_bytes(bench, got, vlp_model_entities(model)->touched, (size_t)one->entities);
     assert_memory_equal(got, expected, (size_t)one->entities);
 }
 
 /* What stands in the gradients before: those of entities and relations are added to, the head's set. */
-static void fill_gradients(lab *bench, const vlp_model *model, double *before[VLP_TABLES]) {
-    for (int id = 0; id < VLP_TABLES; id++) {
+static void fill_gradients(lab *bench, const vlp_model *model, double *before[TABLES]) {
+    for (int id = 0; id < TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         int64_t size = table->rows * table->width;
         /* But rows of entities that are not touched count as zeros. */
         before[id] = id == VLP_TABLE_ENTITIES ? lab_zeros(bench, size) : lab_random(bench, size, 1);
         bench->backend->memory->upload(bench->compute, table->grad, lab_put(bench, before[id], size),
                                        (size_t)size * sizeof(float));
-        if (vlp_table_of_aggregator(id)) before[id] = lab_zeros(bench, size);
+        if (id >= VLP_HORIZONTAL_TABLES) before[id] = lab_zeros(bench, size);
     }
 }
 
 static void check_gradients(lab *bench, aggregator_case *one, const vlp_model *model,
                             aggregator_device *on, bool shared) {
-    double *expected[VLP_TABLES], expected_loss = aggregator_loss(one);
+    double *expected[TABLES], expected_loss = aggregator_loss(one);
     fill_gradients(bench, model, expected);
     double loss = run_loss(bench, one, model, on, shared);
     lab_expect("head loss", &expected_loss, &loss, 1, 2e-5, 0.5);
-    for (int id = 0; id < VLP_TABLES; id++) {
+    for (int id = 0; id < TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         int64_t size = table->rows * table->width;
         double *got = lab_get(bench, table->grad, size);
         for (int64_t i = 0; i < size; i++)
-            if (shared || vlp_table_of_aggregator(id))
+            if (shared || id >= VLP_HORIZONTAL_TABLES)
                 expected[id][i] += lab_slope(&one->tables[id][i], aggregator_loss, one);
         lab_expect_gradient(table->name, expected[id], got, size);
     }
@@ -274,9 +273,10 @@ static void check_aggregator(lab *bench, vlp_model_options options, int round) {
     aggregator_case one;
     aggregator_device on;
     int32_t entities = lab_between(bench, 2, 9), relations = lab_between(bench, 1, 3);
-    assert_int_equal(
-        vlp_model_new(&model, bench->backend, bench->compute, &options, entities, relations, true, true),
-        VLP_OK);
+    assert_int_equal(vlp_model_new(&model, bench->backend, bench->compute,
+                                   &(vlp_model_shape){options, entities, relations, components_of(true)},
+                                   true),
+                     VLP_OK);
     fill_case(bench, &one, model);
     /* Room for more than the batch, as when the last batch of a pass is short; and nothing is bf16
      * where the model keeps no copies. */
@@ -341,8 +341,8 @@ static float *put_apart(lab *bench, const double *weights, const vlp_bf16_layout
 
 static void check_bf16_gradients(lab *bench, aggregator_case *one, const vlp_model *model,
                                  aggregator_device *on, bool shared) {
-    const vlp_bf16_layout *layout = &model->tables[VLP_TABLE_ENTITIES].layout;
-    double *before[VLP_TABLES];
+    const vlp_bf16_layout *layout = &vlp_model_entities(model)->layout;
+    double *before[TABLES];
     given_gradient given = {one, lab_random(bench, one->batch * model->form.entity_width, 1)};
     fill_gradients(bench, model, before);
     vlp_aggregator_sources sources = put_sources(bench, one, on);
@@ -351,10 +351,10 @@ static void check_bf16_gradients(lab *bench, aggregator_case *one, const vlp_mod
                                              &on->references, one->batch, shared ? &sources : NULL),
                      VLP_OK);
     if (shared) run_queries_backward(bench, one, model, on, &sources);
-    for (int id = 0; id < VLP_TABLES; id++) {
+    for (int id = 0; id < TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         int64_t size = table->rows * table->width;
-        if (!shared && !vlp_table_of_aggregator(id)) continue;
+        if (!shared && id < VLP_HORIZONTAL_TABLES) continue;
         double *got = lab_get(bench, table->grad, size), *slopes = lab_zeros(bench, size);
         for (int64_t i = 0; i < size; i++) got[i] -= before[id][i];
         lab_slopes(slopes, one->tables[id], size, given_loss, &given);
@@ -370,13 +370,14 @@ static void check_bf16_aggregator(lab *bench, vlp_model_options options, int rou
     aggregator_case one;
     aggregator_device on;
     int32_t entities = lab_between(bench, 2, 9), relations = lab_between(bench, 1, 3);
-    assert_int_equal(
-        vlp_model_new(&model, bench->backend, bench->compute, &options, entities, relations, true, true),
-        VLP_OK);
+    assert_int_equal(vlp_model_new(&model, bench->backend, bench->compute,
+                                   &(vlp_model_shape){options, entities, relations, components_of(true)},
+                                   true),
+                     VLP_OK);
     assert_int_equal(vlp_model_keep_bf16(model), VLP_OK);
     fill_case(bench, &one, model);
     vlp_model_convert_bf16(model);
-    const vlp_bf16_layout *layout = &model->tables[VLP_TABLE_ENTITIES].layout;
+    const vlp_bf16_layout *layout = &vlp_model_entities(model)->layout;
     int32_t size = one.batch * model->form.entity_width;
     for (int uses_bf16 = 0; uses_bf16 < 2; uses_bf16++) {
         assert_int_equal(vlp_aggregator_work_new(&on.work, model, one.batch + round % 3, uses_bf16),

@@ -10,6 +10,7 @@
 #include "model/model.h"
 #include "store/npy.h"
 #include "store/safetensors.h"
+#include "tables.h"
 
 static void must(vlp_status status) {
     if (status != VLP_OK) fail_msg("%s", vlp_error_message());
@@ -69,7 +70,7 @@ static vlp_metrics horizontal_of(const char *run) {
     vlp_evaluation *evaluation = NULL;
     must(vlp_run_open(&opened, run, NULL));
     must(vlp_run_evaluate(&evaluation, opened, NULL));
-    vlp_metrics found = evaluation->horizontal;
+    vlp_metrics found = evaluation->alone[VLP_HORIZONTAL];
     vlp_evaluation_free(evaluation);
     vlp_run_free(opened);
     return found;
@@ -171,16 +172,17 @@ static void inverses_follow(void **state) {
             vlp_model_options options = {kind, 5, kind == VLP_MODEL_TRANSR ? 3 : 0, norm, 4};
             must(vlp_backend_find(&backend, "cpu"));
             must(backend->open(&compute, 1));
-            must(vlp_model_new(&model, backend, compute, &options, 7, 2, false, false));
+            must(vlp_model_new(&model, backend, compute,
+                               &(vlp_model_shape){options, 7, 2, components_of(false)}, false));
             must(vlp_model_init(model, 3, 0.5));
-            float *rows = model->tables[VLP_TABLE_RELATIONS].value;
+            float *rows = vlp_model_relations(model)->value;
             vlp_model_row_of(kind)->inverse(rows + model->form.relation_width, rows, &model->form);
             float q[32], scores[2][7];
             for (int32_t h = 0; h < 7; h++)
                 for (int32_t t = 0; t < 7; t++) {
                     for (int32_t side = 0; side < 2; side++) {
                         int32_t ends[2] = {side ? t : h, side ? h : t};
-                        const float *entities = model->tables[VLP_TABLE_ENTITIES].value;
+                        const float *entities = vlp_model_entities(model)->value;
                         backend->transform->query(
                             compute, q, &model->form,
                             &(vlp_related_rows){.count = 1,

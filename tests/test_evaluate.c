@@ -12,6 +12,7 @@
 
 #include "eval/evaluate.h"
 #include "eval/same_rows.h"
+#include "eval/scorer.h"
 #include "failing_allocator.h"
 #include "lab.h"
 #include "oracle.h"
@@ -31,7 +32,7 @@ static standing oracle_standing(const world *w, const vlp_ranking_options *optio
                                 int32_t answer, const double *horizontal, const double *vertical,
                                 vlp_mixture mixture) {
     standing s = {0, 0, 0, 1};
-    double v = vertical ? mixture.vertical : 0, h = mixture.horizontal;
+    double v = vertical ? mixture.weights[VLP_VERTICAL] : 0, h = mixture.weights[VLP_HORIZONTAL];
     bool flat = v == 0 && h == 0;
     for (int32_t e = 0; e < w->entities; e++) {
         if (e == answer || (options->only && !options->only[e]) ||
@@ -60,20 +61,22 @@ static void check_rank(vlp_rank rank, standing s, int64_t query, vlp_mixture mix
     if (!right || rank.candidates != s.candidates)
         print_error("query %lld, mixture (%g, %g): above %d equal %d of %d; the oracle has above %d, "
                     "copies %d, too near to tell %d, of %d\n",
-                    (long long)query, (double)mixture.vertical, (double)mixture.horizontal, rank.above,
-                    rank.equal, rank.candidates, s.above, s.copies, s.unclear, s.candidates);
+                    (long long)query, (double)mixture.weights[VLP_VERTICAL],
+                    (double)mixture.weights[VLP_HORIZONTAL], rank.above, rank.equal, rank.candidates,
+                    s.above, s.copies, s.unclear, s.candidates);
     assert_true(right);
     assert_int_equal(rank.candidates, s.candidates);
 }
 
-static const vlp_mixture both[] = {{1, 0}, {0, 1}, {1, 0.05f}, {1, 1}, {0, 0}, {0.5f, 40}};
-static const vlp_mixture horizontal_only[] = {{0, 1}, {1, 0.5f}};
+static const vlp_mixture both[] = {{{0, 1}}, {{1, 0}}, {{0.05f, 1}}, {{1, 1}}, {{0, 0}}, {{40, 0.5f}}};
+static const vlp_mixture horizontal_only[] = {{{1, 0}}, {{0.5f, 1}}};
 
 static vlp_ranking_options ranking_options(const world *w, vlp_split split, unsigned filter) {
     vlp_ranking_options options = {.split = split,
                                    .filter = filter,
-                                   .mixtures = w->model->vertical ? both : horizontal_only,
-                                   .mixture_count = w->model->vertical ? 6 : 2,
+                                   .mixtures =
+                                       vlp_model_has(w->model, VLP_VERTICAL) ? both : horizontal_only,
+                                   .mixture_count = vlp_model_has(w->model, VLP_VERTICAL) ? 6 : 2,
                                    .references = 3,
                                    .threads = 1};
     return options;
@@ -95,7 +98,7 @@ static void check_ranking(const world *w, const vlp_ranking_options *options, in
     double *horizontal = calloc((size_t)w->entities, sizeof *horizontal);
     double *scores = calloc((size_t)w->entities, sizeof *scores);
     assert_true(horizontal && scores);
-    double *vertical = w->model->vertical ? scores : NULL;
+    double *vertical = vlp_model_has(w->model, VLP_VERTICAL) ? scores : NULL;
     vlp_ranking *ranking = rank_all(w, options);
     assert_int_equal(ranking->queries, 2 * count);
     assert_int_equal(ranking->mixtures, options->mixture_count);
@@ -270,12 +273,19 @@ static score_copy score(const world *w, const vlp_dataset *dataset, const vlp_qu
     size_t bytes = (size_t)count * (size_t)w->entities * sizeof(float);
     score_copy copy = {malloc(bytes), malloc(bytes)};
     assert_true(copy.horizontal && copy.vertical);
-    const float *horizontal, *vertical;
+    const float *scores[VLP_MAX_COMPONENTS];
     vlp_scorer *scorer = NULL;
-    assert_int_equal(vlp_scorer_new(&scorer, w->model, dataset, 4, 0, (int32_t)count, 1), VLP_OK);
-    assert_int_equal(vlp_scorer_run(&horizontal, &vertical, scorer, queries, count), VLP_OK);
-    lab_backend()->memory->download(w->compute, copy.horizontal, horizontal, bytes);
-    lab_backend()->memory->download(w->compute, copy.vertical, vertical, bytes);
+    vlp_scorer_options options = {.model = w->model,
+                                  .graph = dataset->graph,
+                                  .references = 4,
+                                  .batch = (int32_t)count,
+                                  .columns = w->entities,
+                                  .threads = 1};
+    assert_int_equal(vlp_scorer_open(&scorer, &options), VLP_OK);
+    assert_int_equal(vlp_scorer_prepare(scorer, queries, count), VLP_OK);
+    assert_int_equal(vlp_scorer_all(scores, scorer), VLP_OK);
+    lab_backend()->memory->download(w->compute, copy.horizontal, scores[VLP_HORIZONTAL], bytes);
+    lab_backend()->memory->download(w->compute, copy.vertical, scores[VLP_VERTICAL], bytes);
     vlp_scorer_free(scorer);
     return copy;
 }
@@ -283,7 +293,7 @@ static score_copy score(const world *w, const vlp_dataset *dataset, const vlp_qu
 /* Ranks of replaced answers are those that the old scores give them. */
 static void check_ranks_of_scores(const world *w, const vlp_dataset *other, const score_copy *scores,
                                   bool tails) {
-    static const vlp_mixture alone[] = {{1, 0}, {0, 1}};
+    static const vlp_mixture alone[] = {{{0, 1}}, {{1, 0}}};
     vlp_ranking_options options = {
         .split = VLP_TEST, .mixtures = alone, .mixture_count = 2, .references = 4, .threads = 1};
     vlp_ranking *ranking = NULL;
@@ -355,12 +365,12 @@ static void test_no_leak(void **state) {
 /* One number that is none, in any table, ends the evaluation. */
 static void test_nan(void **state) {
     (void)state;
-    for (int i = 0; i < KINDS * VLP_TABLES; i++) {
+    for (int i = 0; i < KINDS * TABLES; i++) {
         oracle_random random = {SEED + 7, (uint64_t)i, 0};
         vlp_dataset *dataset = random_dataset((sizes){12, 2, 2, {40, 4, 9}}, &random);
-        world w = world_make(dataset, kinds[i / VLP_TABLES], true, 1 + i % 2, &random);
+        world w = world_make(dataset, kinds[i / TABLES], true, 1 + i % 2, &random);
         vlp_ranking_options options = ranking_options(&w, VLP_TEST, ALL);
-        int id = i % VLP_TABLES;
+        int id = i % TABLES;
         int32_t answer, row = id > VLP_TABLE_RELATIONS ? 0
                               : id == VLP_TABLE_ENTITIES
                                   ? w.entities - 1
@@ -446,8 +456,10 @@ static vlp_status rank_from_nothing(const vlp_dataset *dataset, const vlp_rankin
     vlp_status status = lab_backend()->open(&compute, 1);
     if (status != VLP_OK) return status;
     status =
-        vlp_model_new(&model, lab_backend(), compute, &model_options, vlp_dataset_entity_count(dataset),
-                      2 * vlp_dataset_relation_count(dataset), true, false);
+        vlp_model_new(&model, lab_backend(), compute,
+                      &(vlp_model_shape){model_options, vlp_dataset_entity_count(dataset),
+                                         2 * vlp_dataset_relation_count(dataset), components_of(true)},
+                      false);
     if (status == VLP_OK) status = vlp_model_init(model, 1, 0);
     if (status == VLP_OK) status = vlp_ranking_compute(&ranking, model, dataset, options);
     vlp_ranking_free(ranking);
@@ -481,14 +493,56 @@ static void test_out_of_memory(void **state) {
 static void test_grid(void **state) {
     (void)state;
     int32_t count = 0;
-    const vlp_mixture *grid = vlp_mixture_grid(&count);
-    assert_true(count > 10);
-    assert_true(grid[0].vertical == 1 && grid[0].horizontal == 0);
-    assert_true(grid[count - 1].vertical == 0 && grid[count - 1].horizontal == 1);
-    assert_true(fabsf(grid[1].horizontal - 1e-4f) < 1e-9f && grid[count - 2].horizontal == 100);
+    vlp_mixture *grid = NULL;
+    enum { H = VLP_HORIZONTAL, V = VLP_VERTICAL };
+    assert_int_equal(vlp_mixture_grid(&grid, &count, 1u << H | 1u << V), VLP_OK);
+    assert_int_equal(count, 27);
+    assert_true(grid[0].weights[V] == 1 && grid[0].weights[H] == 0);
+    assert_true(grid[count - 1].weights[V] == 0 && grid[count - 1].weights[H] == 1);
+    assert_true(fabsf(grid[1].weights[H] - 1e-4f) < 1e-9f && grid[count - 2].weights[H] == 100);
     for (int32_t i = 2; i < count - 1; i++) {
-        assert_true(grid[i].vertical == 1);
-        assert_true(fabs(grid[i].horizontal / grid[i - 1].horizontal - pow(10, 0.25)) < 1e-3);
+        assert_true(grid[i].weights[V] == 1);
+        assert_true(fabs(grid[i].weights[H] / grid[i - 1].weights[H] - pow(10, 0.25)) < 1e-3);
+    }
+    vlp_free(grid);
+    /* One component has nothing to be weighed against. */
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        assert_int_equal(vlp_mixture_grid(&grid, &count, 1u << c), VLP_OK);
+        assert_int_equal(count, 1);
+        for (int other = 0; other < VLP_MAX_COMPONENTS; other++)
+            assert_true(grid[0].weights[other] == (float)(other == c));
+        vlp_free(grid);
+    }
+}
+
+/* A third component is another axis: every mixture of the first two without it and with each of its
+ * weights, and it alone. */
+static void test_third_axis(void **state) {
+    (void)state;
+    static const float first[] = {0.5f, 2}, second[] = {0.1f, 1, 10};
+    const vlp_weight_axis axes[] = {
+        {(vlp_component)1, NULL, 0}, {(vlp_component)0, first, 2}, {(vlp_component)2, second, 3}};
+    enum { COUNT = (1 + 2 + 1) * (1 + 3) + 1 };
+    vlp_mixture mixtures[COUNT];
+    assert_int_equal(vlp_mixtures_of(NULL, axes, 3), COUNT);
+    assert_int_equal(vlp_mixtures_of(mixtures, axes, 3), COUNT);
+    const float bases[4][2] = {{0, 1}, {0.5f, 1}, {2, 1}, {1, 0}};
+    const float thirds[4] = {0, 0.1f, 1, 10};
+    for (int i = 0; i < 16; i++) {
+        assert_true(mixtures[i].weights[0] == bases[i / 4][0] &&
+                    mixtures[i].weights[1] == bases[i / 4][1]);
+        assert_true(mixtures[i].weights[2] == thirds[i % 4] && mixtures[i].weights[3] == 0);
+    }
+    for (int c = 0; c < VLP_MAX_COMPONENTS; c++) {
+        assert_true(mixtures[COUNT - 1].weights[c] == (float)(c == 2));
+        if (c > 2) continue;
+        /* Each component alone is among them. */
+        int alone = 0;
+        for (int i = 0; i < COUNT; i++) {
+            vlp_mixture expected = vlp_mixture_alone((vlp_component)c);
+            alone += memcmp(&mixtures[i], &expected, sizeof expected) == 0;
+        }
+        assert_int_equal(alone, 1);
     }
 }
 
@@ -553,6 +607,7 @@ int main(void) {
         cmocka_unit_test(test_stop_and_empty),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_third_axis),
         cmocka_unit_test(test_sides_and_scores),
     };
     return cmocka_run_group_tests_name("evaluate", tests, NULL, NULL);

@@ -451,11 +451,11 @@ static void expect_update(lab *bench, const trained *table, const vlp_updated *u
 }
 
 /* Tells the backend a step's rates and corrections. */
-static void begin_step(lab *bench, const vlp_update *update, vlp_step_group group, float rate,
+static void begin_step(lab *bench, const vlp_update *update, vlp_component component, float rate,
                        int step) {
     vlp_step_values values = {.step = step - 1};
-    values.rates[group] = rate;
-    values.rates[!group] = 7; /* another's */
+    values.rates[component] = rate;
+    values.rates[!component] = 7; /* another's */
     values.correction1 = (float)(1 - pow((double)update->beta1, step));
     values.correction2 = (float)(1 - pow((double)update->beta2, step));
     assert_false(bench->backend->steps->begin(bench->compute, NULL, &values));
@@ -463,12 +463,12 @@ static void begin_step(lab *bench, const vlp_update *update, vlp_step_group grou
 
 /* Two tables at a time: the second is of one number, which stays where it is. */
 static vlp_updated run_update(lab *bench, const trained *table, const vlp_update *update,
-                              vlp_step_group group, bool lazy, bool marked) {
+                              vlp_component component, bool lazy, bool marked) {
     bool parts = table->width % 2 == 0;
     double one = 1, zero = 0;
     vlp_updated updated[2] = {
         {.table = 3,
-         .group = group,
+         .component = component,
          .width = table->width,
          .rows = table->rows,
          .value = table->x_on,
@@ -480,7 +480,7 @@ static vlp_updated run_update(lab *bench, const trained *table, const vlp_update
          .inverse_norms = lab_put(bench, lab_zeros(bench, table->rows), table->rows),
          .layout =
              parts ? vlp_bf16_layout_of(2, table->width / 2) : vlp_bf16_layout_of(1, table->width)},
-        {.table = 4, .group = group, .width = 1, .rows = 1, .value = lab_put(bench, &one, 1)}};
+        {.table = 4, .component = component, .width = 1, .rows = 1, .value = lab_put(bench, &one, 1)}};
     updated[1].grad = lab_put(bench, &zero, 1);
     updated[1].first = lab_put(bench, &zero, 1);
     updated[1].second = lab_put(bench, &zero, 1);
@@ -519,18 +519,18 @@ static void expect_fault(lab *bench, trained *table, int kind, bool lazy, bool m
 static void train_table(lab *bench, trained *table, int kind, bool lazy, bool marked) {
     int32_t size = table->rows * table->width;
     for (int step = 1; step <= 5; step++) {
-        vlp_step_group group = step % 2 ? VLP_GROUP_AGGREGATOR : VLP_GROUP_EMBEDDINGS;
+        vlp_component component = step % 2 ? VLP_VERTICAL : VLP_HORIZONTAL;
         vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, NULL};
         vlp_step_report report = {.scales = {0.5f, 0.75f}};
-        double scale = step % 3 ? (double)report.scales[group] : 1;
+        double scale = step % 3 ? (double)report.scales[component] : 1;
         if (step % 3) update.report = lab_put_bytes(bench, &report, sizeof report);
-        begin_step(bench, &update, group, 0.05f, step);
+        begin_step(bench, &update, component, 0.05f, step);
         table->grad = lab_random(bench, size, 1);
         for (int32_t i = 0; i < table->rows; i++)
             table->touched[i] = (uint8_t)(lab_between(bench, 0, 1) && marked);
         table->grad_on = lab_put(bench, table->grad, size);
         table->touched_on = lab_put_bytes(bench, table->touched, (size_t)table->rows);
-        vlp_updated updated = run_update(bench, table, &update, group, lazy, marked);
+        vlp_updated updated = run_update(bench, table, &update, component, lazy, marked);
         reference_update(table, &update, (double)0.05f, scale, step, lazy, marked);
         expect_update(bench, table, &updated, marked);
     }
@@ -579,39 +579,41 @@ static void test_check_step(void **state) {
     (void)state;
     lab bench;
     lab_open(&bench, 1, SEED);
-    vlp_step_check embeddings = {VLP_GROUP_EMBEDDINGS, 3, 5}, head = {VLP_GROUP_AGGREGATOR, 0xfc, 5};
-    vlp_step_report good = {.losses = {1, 2}, .squares = {9, 16, 50, 50, 0, 0, 0, 0}, .scales = {7, 7}};
+    const uint32_t all = (1u << VLP_MAX_TABLES) - 1;
+    vlp_step_check embeddings = {VLP_HORIZONTAL, 3, 5}, aggregator = {VLP_VERTICAL, all & ~3u, 5};
+    vlp_step_report good = {.losses = {1, 2}, .squares = {9, 16, 50, 50}, .scales = {7, 7}};
     vlp_step_report report = checked(&bench, good, embeddings, 7);
     assert_int_equal(report.fault, VLP_FAULT_NONE);
     assert_true(report.scales[0] == 1 && report.scales[1] == 7);
-    report = checked(&bench, good, head, 7);
+    report = checked(&bench, good, aggregator, 7);
     assert_int_equal(report.fault, VLP_FAULT_NONE);
     assert_true(report.scales[0] == 7 && report.scales[1] == 0.5f);
-    head.clip = 0;
-    assert_true(checked(&bench, good, head, 7).scales[1] == 1);
+    aggregator.clip = 0;
+    assert_true(checked(&bench, good, aggregator, 7).scales[1] == 1);
     for (int table = 0; table < VLP_MAX_TABLES; table++) {
         vlp_step_report bad = good;
         bad.squares[table] = table % 2 ? NAN : INFINITY;
         bad.squares[VLP_MAX_TABLES - 1] = NAN;
-        vlp_step_check mine = table < 2 ? embeddings : head, other = table < 2 ? head : embeddings;
+        vlp_step_check mine = table < 2 ? embeddings : aggregator,
+                       other = table < 2 ? aggregator : embeddings;
         report = checked(&bench, bad, mine, 7 + table);
         assert_int_equal(report.fault, VLP_FAULT_TABLE + table);
         assert_int_equal(report.fault_step, 7 + table);
         /* The first fault stays. */
-        report.losses[other.group] = NAN;
+        report.losses[other.component] = NAN;
         report = checked(&bench, report, other, 20);
         assert_int_equal(report.fault, VLP_FAULT_TABLE + table);
         assert_int_equal(report.fault_step, 7 + table);
-        /* Tables that are not updated are nobody's business. */
-        mine.tables &= 0x7fu & ~(1u << table);
+        /* Tables that are not updated are not checked. */
+        mine.tables &= all >> 1 & ~(1u << table);
         assert_int_equal(checked(&bench, bad, mine, 7).fault, VLP_FAULT_NONE);
     }
-    /* Nor is the loss of the other group, which may not be there yet. */
-    good.losses[VLP_GROUP_AGGREGATOR] = NAN;
-    assert_int_equal(checked(&bench, good, head, 7).fault, VLP_FAULT_LOSS + VLP_GROUP_AGGREGATOR);
+    /* Nor is the loss of the other component, which may not be computed yet. */
+    good.losses[VLP_VERTICAL] = NAN;
+    assert_int_equal(checked(&bench, good, aggregator, 7).fault, VLP_FAULT_LOSS + VLP_VERTICAL);
     assert_int_equal(checked(&bench, good, embeddings, 7).fault, VLP_FAULT_NONE);
-    good.losses[VLP_GROUP_EMBEDDINGS] = -INFINITY;
-    assert_int_equal(checked(&bench, good, embeddings, 7).fault, VLP_FAULT_LOSS + VLP_GROUP_EMBEDDINGS);
+    good.losses[VLP_HORIZONTAL] = -INFINITY;
+    assert_int_equal(checked(&bench, good, embeddings, 7).fault, VLP_FAULT_LOSS + VLP_HORIZONTAL);
     lab_close(&bench);
 }
 

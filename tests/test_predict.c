@@ -65,9 +65,9 @@ static void check_answers(const tiny_run *tiny, const vlp_answers *answers,
         tiny_score score = tiny_run_score(tiny, answers->query, edges, used, -1, prediction->entity);
         near(prediction->score, all[i]);
         near(prediction->score, score.f);
-        near(prediction->horizontal, score.g);
-        assert_int_equal(isnan(prediction->vertical), isnan(score.c));
-        if (!isnan(score.c)) near(prediction->vertical, score.c);
+        near(prediction->parts[VLP_HORIZONTAL], score.g);
+        assert_int_equal(isnan(prediction->parts[VLP_VERTICAL]), isnan(score.c));
+        if (!isnan(score.c)) near(prediction->parts[VLP_VERTICAL], score.c);
         assert_int_equal(prediction->known,
                          is_known(tiny->dataset, answers->query, prediction->entity, splits));
         assert_true(options->known || !prediction->known);
@@ -168,10 +168,10 @@ static void nothing_copied(void **state) {
     (void)state;
     tiny_run tiny;
     tiny_run_make(&tiny, NULL, 5);
-    tiny.run->progress.mixture = (vlp_mixture){0, 1};
+    tiny.run->progress.mixture = vlp_mixture_alone(VLP_HORIZONTAL);
     vlp_run_info info;
     vlp_run_describe(&info, tiny.run);
-    assert_true(info.vertical);
+    assert_true(info.components >> VLP_VERTICAL & 1);
     assert_true(info.horizontal_only);
     assert_false(info.copies);
     vlp_query query = {3, 1, -1};
@@ -183,7 +183,7 @@ static void nothing_copied(void **state) {
     assert_true(answers->reference_count > 0);
     for (int32_t i = 0; i < answers->reference_count; i++)
         assert_true(answers->predictions[0].contributions[i] == 0);
-    near(answers->predictions[0].score, answers->predictions[0].horizontal);
+    near(answers->predictions[0].score, answers->predictions[0].parts[VLP_HORIZONTAL]);
     vlp_predictions_free(predictions);
     tiny_run_free(&tiny);
 }

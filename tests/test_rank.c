@@ -11,13 +11,15 @@ enum { SEED = 30, ROUNDS = 40 };
 
 /* ---- Given scores ---- */
 
-static const vlp_mixture mixtures[] = {{1, 0}, {0, 1}, {1, 0.5f}, {0.25f, 2}, {1, -1}};
+/* Weights of four components, also where there are fewer. */
+static const vlp_mixture mixtures[] = {{{0, 1, 0, 0}},      {{1, 0, 0, 0}},     {{0.5f, 1, 2, 0.25f}},
+                                       {{2, 0.25f, -1, 1}}, {{-1, 1, 0.5f, 4}}, {{0, 0, 1, 0}}};
 enum { MIXTURES = sizeof mixtures / sizeof *mixtures };
 
 /* Scores are small whole numbers: mixtures are exact and ties are many. */
 typedef struct ranking {
     int32_t count, entities;
-    double *vertical, *horizontal;
+    double *scores[VLP_MAX_COMPONENTS]; /* NULL for components that are not there */
     int32_t *answers, *filtered;
     int64_t *offsets;
     uint8_t *only;
@@ -37,8 +39,9 @@ static void sorted_place(const ranking *ranks, int32_t i, vlp_mixture mixture, i
     size_t count = 0;
     for (int32_t e = 0; e < ranks->entities; e++) {
         int64_t at = (int64_t)i * ranks->entities + (ranks->same ? ranks->same[e] : e);
-        double score = (double)mixture.horizontal * ranks->horizontal[at];
-        if (ranks->vertical) score += (double)mixture.vertical * ranks->vertical[at];
+        double score = 0;
+        for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+            if (ranks->scores[c]) score += (double)mixture.weights[c] * ranks->scores[c][at];
         bool out = ranks->only && !ranks->only[e];
         for (int64_t f = ranks->offsets[i]; f < ranks->offsets[i + 1]; f++)
             out = out || ranks->filtered[f] == e;
@@ -55,15 +58,15 @@ static void sorted_place(const ranking *ranks, int32_t i, vlp_mixture mixture, i
 }
 
 static void random_ranking(lab *bench, ranking *ranks, int32_t count, int32_t entities) {
-    bool both = lab_between(bench, 0, 3) > 0, some = lab_between(bench, 0, 1);
+    unsigned components = (unsigned)lab_between(bench, 1, (1 << VLP_MAX_COMPONENTS) - 1);
+    bool some = lab_between(bench, 0, 1);
     int32_t spread = lab_between(bench, 0, 6), cells = count * entities;
     *ranks = (ranking){.count = count, .entities = entities};
-    int32_t *draws = lab_ids(bench, 2 * cells, -spread, spread);
-    ranks->horizontal = lab_zeros(bench, cells);
-    ranks->vertical = both ? lab_zeros(bench, cells) : NULL;
-    for (int32_t i = 0; i < cells; i++) {
-        ranks->horizontal[i] = draws[i];
-        if (both) ranks->vertical[i] = draws[cells + i];
+    for (int c = 0; c < VLP_MAX_COMPONENTS; c++) {
+        if (!(components >> c & 1)) continue;
+        int32_t *draws = lab_ids(bench, cells, -spread, spread);
+        ranks->scores[c] = lab_zeros(bench, cells);
+        for (int32_t i = 0; i < cells; i++) ranks->scores[c][i] = draws[i];
     }
     ranks->answers = lab_ids(bench, count, 0, entities - 1);
     ranks->filtered = lab_ids(bench, cells, 0, 0);
@@ -95,8 +98,6 @@ static bool run_rank(lab *bench, const ranking *ranks, int32_t *above, int32_t *
     vlp_ranked ranked = {
         .queries = {.count = ranks->count},
         .entities = ranks->entities,
-        .vertical = ranks->vertical ? lab_put(bench, ranks->vertical, cells) : NULL,
-        .horizontal = lab_put(bench, ranks->horizontal, cells),
         .answers = lab_put_ids(bench, ranks->answers, ranks->count),
         .filter_offset =
             lab_put_bytes(bench, ranks->offsets, ((size_t)ranks->count + 1) * sizeof(int64_t)),
@@ -106,6 +107,8 @@ static bool run_rank(lab *bench, const ranking *ranks, int32_t *above, int32_t *
         .same = ranks->same,
         .mixtures = mixtures,
         .mixture_count = MIXTURES};
+    for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+        if (ranks->scores[c]) ranked.scores[c] = lab_put(bench, ranks->scores[c], cells);
     assert_int_equal(bench->backend->rank->counts(bench->compute, above_on, equal_on, bad_on, &ranked),
                      VLP_OK);
     lab_get_bytes(bench, above, above_on, (size_t)results * sizeof *above);
@@ -128,7 +131,9 @@ static void check_rank(lab *bench, int32_t count, int32_t entities) {
             assert_int_equal(equal[i * MIXTURES + m], equal_expected);
         }
     /* One cell anywhere, the answer's or a competitor's, is enough. */
-    double *scores = ranks.vertical && lab_between(bench, 0, 1) ? ranks.vertical : ranks.horizontal;
+    int c = lab_between(bench, 0, VLP_MAX_COMPONENTS - 1);
+    while (!ranks.scores[c]) c = (c + 1) % VLP_MAX_COMPONENTS;
+    double *scores = ranks.scores[c];
     int32_t at = lab_between(bench, 0, count * entities - 1);
     if (ranks.only) ranks.only[at % entities] = 1;
     for (int32_t i = 0; i < count; i++) ranks.offsets[i + 1] = 0;
@@ -202,10 +207,11 @@ static void random_task(lab *bench, task *t, const shape *s) {
     int64_t cells = (int64_t)count * entities, size = (int64_t)entities * t->form.entity_width;
     random_filter(bench, t, count, entities);
     t->answers = lab_ids(bench, count, 0, entities - 1);
-    t->mixtures[0] = (vlp_mixture){1, 0};
-    t->mixtures[1] = (vlp_mixture){0, 1};
+    t->mixtures[0] = (vlp_mixture){{0, 1}};
+    t->mixtures[1] = (vlp_mixture){{1, 0}};
     for (int m = 2; m < MAX_MIXTURES; m++)
-        t->mixtures[m] = (vlp_mixture){0.3f * (float)lab_between(bench, 0, 9), 0.1f * (float)m};
+        t->mixtures[m] = (vlp_mixture){{0.1f * (float)m, 0.3f * (float)lab_between(bench, 0, 9),
+                                        0.2f * (float)lab_between(bench, 0, 9)}};
     double *table = random_table(bench, entities, t->form.entity_width);
     int32_t *relations = lab_ids(bench, count, 0, RELATIONS - 1);
     t->ranked = (vlp_ranked){
@@ -221,7 +227,6 @@ static void random_task(lab *bench, task *t, const shape *s) {
         .form = &t->form,
         .entity_table = lab_put(bench, table, size),
         .horizontal = lab_put(bench, lab_zeros(bench, cells), cells),
-        .vertical = lab_between(bench, 0, 2) ? lab_put(bench, lab_random(bench, cells, 1), cells) : NULL,
         .answers = lab_put_ids(bench, t->answers, count),
         .filter_offset = lab_put_bytes(bench, t->offsets, ((size_t)count + 1) * sizeof(int64_t)),
         .filtered = lab_put_ids(bench, t->filtered, t->offsets[count]),
@@ -229,6 +234,8 @@ static void random_task(lab *bench, task *t, const shape *s) {
         .only = t->only ? lab_put_bytes(bench, t->only, (size_t)entities) : NULL,
         .mixtures = t->mixtures,
         .mixture_count = s->mixtures};
+    for (int c = 1; c <= lab_between(bench, 0, 2); c++) /* f_g alone, or with one or two others */
+        t->ranked.scores[c] = lab_put(bench, lab_random(bench, cells, 1), cells);
 }
 
 /* The counts of a task; they say whether a score is not a number. */
@@ -283,8 +290,8 @@ static int64_t check_task(lab *bench, const shape *s) {
     /* Now f_g stands there, and the counts are the same. */
     assert_memory_equal(above[0], above[1], (size_t)results * sizeof(int32_t));
     assert_memory_equal(equal[0], equal[1], (size_t)results * sizeof(int32_t));
-    if (t.ranked.vertical)
-        expect_counts(&t, lab_get(bench, t.ranked.vertical, cells), above[0], equal[0], 0);
+    if (t.ranked.scores[VLP_VERTICAL])
+        expect_counts(&t, lab_get(bench, t.ranked.scores[VLP_VERTICAL], cells), above[0], equal[0], 0);
     if (t.ranked.mixture_count > 1)
         expect_counts(&t, lab_get(bench, t.ranked.horizontal, cells), above[0], equal[0], 1);
     int64_t ties = 0;
@@ -297,8 +304,9 @@ static void check_not_a_number(lab *bench, const shape *s) {
     for (int where = 0; where < 3; where++) {
         task t;
         random_task(bench, &t, s);
-        if (where == 2 && !t.ranked.vertical) continue;
-        const float *arrays[] = {t.ranked.queries.rows, t.ranked.entity_table, t.ranked.vertical};
+        if (where == 2 && !t.ranked.scores[VLP_VERTICAL]) continue;
+        const float *arrays[] = {t.ranked.queries.rows, t.ranked.entity_table,
+                                 t.ranked.scores[VLP_VERTICAL]};
         int64_t sizes[] = {t.ranked.queries.count * t.form.query_width,
                            (int64_t)s->entities * t.form.entity_width,
                            t.ranked.queries.count * s->entities};
@@ -307,7 +315,7 @@ static void check_not_a_number(lab *bench, const shape *s) {
         float *there = lab_put(bench, values, sizes[where]);
         if (where == 0) t.ranked.queries.rows = there;
         if (where == 1) t.ranked.entity_table = there;
-        if (where == 2) t.ranked.vertical = there;
+        if (where == 2) t.ranked.scores[VLP_VERTICAL] = there;
         int64_t results = t.ranked.queries.count * t.ranked.mixture_count;
         int32_t *above = lab_ids(bench, results, 0, 0), *equal = lab_ids(bench, results, 0, 0);
         assert_false(count_task(bench, &t.ranked, above, equal));

@@ -84,8 +84,8 @@ static void ranks_give_the_figures(void **state) {
     vlp_evaluation *heads = evaluate(run, VLP_TEST, VLP_HEADS, 0);
     int64_t triples = both->queries / 2;
     near_to(mrr(both, VLP_BY_F, 0, both->queries), both->both.mrr, 1e-12);
-    near_to(mrr(both, VLP_BY_F_G, 0, both->queries), both->horizontal.mrr, 1e-12);
-    near_to(mrr(both, VLP_BY_F_C, 0, both->queries), both->vertical.mrr, 1e-12);
+    near_to(mrr(both, VLP_BY_F_G, 0, both->queries), both->alone[VLP_HORIZONTAL].mrr, 1e-12);
+    near_to(mrr(both, VLP_BY_F_C, 0, both->queries), both->alone[VLP_VERTICAL].mrr, 1e-12);
     near_to(mrr(both, VLP_BY_F, 0, triples), both->tail.mrr, 1e-12);
     near_to(mrr(both, VLP_BY_F, triples, triples), both->head.mrr, 1e-12);
     /* Of one side, queries keep their numbers, and those of the other side are not there. */
@@ -120,7 +120,7 @@ static void differences_are_those_of_the_figures(void **state) {
     near_to(interval.low, 0, 0);
     near_to(interval.high, 0, 0);
     must(vlp_evaluation_compare(&interval, a, VLP_BY_F_G, a, VLP_BY_F_C));
-    near_to(interval.middle, a->vertical.mrr - a->horizontal.mrr, 1e-12);
+    near_to(interval.middle, a->alone[VLP_VERTICAL].mrr - a->alone[VLP_HORIZONTAL].mrr, 1e-12);
     vlp_evaluation_free(a);
     vlp_evaluation_free(b);
     vlp_run_free(head);
@@ -166,7 +166,7 @@ static void what_cannot_be_compared_is_refused(void **state) {
     refused(heads, VLP_BY_F, tails, VLP_BY_F, "other queries");
     refused(test, VLP_BY_F, tails, VLP_BY_F, "other queries");
     refused(test, VLP_BY_F, raw, VLP_BY_F, "other candidates");
-    refused(test, VLP_BY_F, plain, VLP_BY_F_C, "without a head");
+    refused(test, VLP_BY_F, plain, VLP_BY_F_C, "without a component");
     assert_true(isnan(vlp_evaluation_rank(plain, VLP_BY_F_C, 0)));
     vlp_evaluation *all[] = {test, valid, heads, tails, raw, plain, other};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) vlp_evaluation_free(all[i]);
@@ -186,7 +186,8 @@ static void history_is_what_was_noted(void **state) {
     double best = 0;
     for (int64_t i = 0; i < history->count; i++) {
         assert_int_equal(history->items[i].step, 8 * (i + 1));
-        assert_true(history->items[i].loss_horizontal > 0 && history->items[i].loss_vertical > 0);
+        assert_true(history->items[i].losses[VLP_HORIZONTAL] > 0 &&
+                    history->items[i].losses[VLP_VERTICAL] > 0);
         best = fmax(best, history->items[i].valid_mrr);
     }
     vlp_run_info info;
@@ -201,9 +202,9 @@ static void history_is_what_was_noted(void **state) {
                        "\"valid_mrr\":null}\n{\"step\":7}\n");
     must(vlp_run_history(&history, run));
     assert_int_equal(history->count, 2);
-    assert_true(isnan(history->items[0].loss_horizontal) && isnan(history->items[0].valid_mrr));
-    near_to(history->items[0].loss_vertical, 2.5, 0);
-    assert_true(history->items[1].step == 7 && isnan(history->items[1].loss_vertical));
+    assert_true(isnan(history->items[0].losses[VLP_HORIZONTAL]) && isnan(history->items[0].valid_mrr));
+    near_to(history->items[0].losses[VLP_VERTICAL], 2.5, 0);
+    assert_true(history->items[1].step == 7 && isnan(history->items[1].losses[VLP_VERTICAL]));
     vlp_history_free(history);
 
     /* A damaged line is named. */

@@ -37,9 +37,9 @@ static void scores_both_ways(void **state) {
         for (int i = 0; i < TRIPLES; i += 3) {
             tiny_score expected = tiny_run_triple(&tiny, triples[i]);
             near(scores[i].score, expected.f);
-            near(scores[i].horizontal, expected.g);
-            assert_int_equal(isnan(scores[i].vertical), s == 1);
-            if (s == 0) near(scores[i].vertical, expected.c);
+            near(scores[i].parts[VLP_HORIZONTAL], expected.g);
+            assert_int_equal(isnan(scores[i].parts[VLP_VERTICAL]), s == 1);
+            if (s == 0) near(scores[i].parts[VLP_VERTICAL], expected.c);
             near((scores[i].tail + scores[i].head) / 2, scores[i].score);
             near(scores[i].probability, 1 / (1 + exp(-(fit.intercept + fit.slope * scores[i].score))));
             assert_int_equal(scores[i].known, vlp_filter_has(known, triples[i].head, triples[i].relation,
@@ -198,7 +198,7 @@ static void calibration_is_kept(void **state) {
     /* Other weights: what is there does not count. */
     tiny.run->calibrated = 0;
     tiny.run->fingerprint[0] = '\0';
-    tiny.run->progress.mixture.horizontal = 2;
+    tiny.run->progress.mixture.weights[VLP_HORIZONTAL] = 2;
     vlp_predictor_free(tiny.run->predictor);
     tiny.run->predictor = NULL;
     must(vlp_run_calibrate(&second, tiny.run, NULL));

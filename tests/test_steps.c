@@ -9,6 +9,7 @@
 
 #include "lab.h"
 #include "learn/trainer_internal.h"
+#include "tables.h"
 
 static void must(vlp_status status) {
     if (status != VLP_OK) fail_msg("%s", vlp_error_message());
@@ -38,9 +39,11 @@ static void open_steps(steps *work, const char *const *texts) {
     must(backend->open(&work->compute, 2));
     vlp_model_options options = {settings->model, settings->dim, settings->relation_dim, settings->norm,
                                  settings->margin};
-    must(vlp_model_new(&work->model, backend, work->compute, &options,
-                       vlp_dataset_entity_count(work->dataset),
-                       2 * vlp_dataset_relation_count(work->dataset), settings->vertical, true));
+    must(vlp_model_new(&work->model, backend, work->compute,
+                       &(vlp_model_shape){options, vlp_dataset_entity_count(work->dataset),
+                                          2 * vlp_dataset_relation_count(work->dataset),
+                                          vlp_settings_components(settings)},
+                       true));
     must(vlp_model_init(work->model, 0, settings->init_scale));
     must(vlp_trainer_new(&work->trainer, work->dataset, settings, work->model, NULL));
 }
@@ -72,14 +75,14 @@ static void lazy_moves_few(void **state) {
     for (int i = 0; i < 2; i++) {
         steps work = {.trainer = NULL};
         open_steps(&work, cases[i]);
-        const vlp_table *table = &work.model->tables[VLP_TABLE_ENTITIES];
+        const vlp_table *table = vlp_model_entities(work.model);
         /* Answers and negatives, heads; where L1 is felt also both ends of references, and candidates.
          */
         int64_t most = 2 * 4 + 2 + (i == 1 ? 2 * 2 + 2 + 4 : 0);
         assert_true(most < table->rows);
         float *before = numbers_of(&work, VLP_TABLE_ENTITIES);
         for (int64_t step = 0; step < 6; step++) {
-            must(vlp_trainer_step(NULL, work.trainer, step, false));
+            must(vlp_trainer_step(NULL, work.trainer, step));
             float *after = numbers_of(&work, VLP_TABLE_ENTITIES);
             int64_t moved = 0;
             for (int64_t row = 0; row < table->rows; row++)
@@ -117,7 +120,7 @@ static float check_moved(const steps *work, int id, const float *before, float r
 /* The length of the head's gradient. */
 static float aggregator_norm(const steps *work) {
     double sum = 0;
-    for (int id = VLP_TABLE_NODE; id < VLP_TABLES; id++) {
+    for (int id = TABLE_NODE; id < TABLES; id++) {
         const vlp_table *table = &work->model->tables[id];
         size_t count = (size_t)(table->rows * table->width);
         float *grad = malloc(count * sizeof *grad);
@@ -149,18 +152,18 @@ static void tables_follow_their_gradients(void **state) {
                                         NULL};
         steps work = {.trainer = NULL};
         open_steps(&work, settings);
-        float *before[VLP_TABLES];
-        for (int id = 0; id < VLP_TABLES; id++) before[id] = numbers_of(&work, id);
+        float *before[TABLES];
+        for (int id = 0; id < TABLES; id++) before[id] = numbers_of(&work, id);
         vlp_step_loss loss;
-        must(vlp_trainer_step(&loss, work.trainer, 0, false));
+        must(vlp_trainer_step(&loss, work.trainer, 0));
         float norm = aggregator_norm(&work), clip = (float)work.settings.clip;
         assert_true(norm > 0.002f); /* there is something to clip */
-        for (int id = VLP_TABLE_NODE; id < VLP_TABLES; id++)
+        for (int id = TABLE_NODE; id < TABLES; id++)
             assert_true(check_moved(&work, id, before[id], 0.25f, clip > 0 ? clip / norm : 1) > 0);
         if (clip == 0)
             assert_true(check_moved(&work, VLP_TABLE_RELATIONS, before[VLP_TABLE_RELATIONS], 0.5f, 1) >
                         0);
-        for (int id = 0; id < VLP_TABLES; id++) free(before[id]);
+        for (int id = 0; id < TABLES; id++) free(before[id]);
         close_steps(&work);
     }
 }
@@ -178,13 +181,12 @@ static void blocks_of_logits(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float *numbers[2][2];
         int64_t counts[2] = {0, 0};
-        const int tables[2] = {VLP_TABLE_ENTITIES, VLP_TABLE_OUTPUT};
+        const int tables[2] = {VLP_TABLE_ENTITIES, TABLE_OUTPUT};
         for (int small = 0; small < 2; small++) {
             steps work = {.trainer = NULL};
             open_steps(&work, cases[i]);
             if (small) work.trainer->block = 7;
-            for (int64_t step = 0; step < 3; step++)
-                must(vlp_trainer_step(NULL, work.trainer, step, false));
+            for (int64_t step = 0; step < 3; step++) must(vlp_trainer_step(NULL, work.trainer, step));
             for (int t = 0; t < 2; t++) {
                 numbers[small][t] = numbers_of(&work, tables[t]);
                 counts[t] = work.model->tables[tables[t]].rows * work.model->tables[tables[t]].width;
@@ -334,7 +336,7 @@ static void check_by_hand(const char *const *own, bool negatives) {
                    .relation_prediction = work.settings.relation_prediction};
     for (int t = 0; t < 2; t++) one.tables[t] = doubles_of(&work, t);
     vlp_step_loss loss;
-    must(vlp_trainer_step(&loss, work.trainer, 0, false));
+    must(vlp_trainer_step(&loss, work.trainer, 0));
     const vlp_batch *chosen = &work.trainer->chosen;
     int32_t *heads = ids_of(&work, chosen->heads, batch), *ids = ids_of(&work, chosen->relations, batch);
     int32_t *answers = ids_of(&work, chosen->answers, batch);
@@ -344,7 +346,7 @@ static void check_by_hand(const char *const *own, bool negatives) {
     check_batch(&one, work.dataset);
     if (negatives) one.known = find_known(&one, work.dataset);
     double expected = loss_by_hand(&one);
-    lab_expect("loss", &expected, &loss.horizontal, 1, 1e-3, 0);
+    lab_expect("loss", &expected, &loss.components[VLP_HORIZONTAL], 1, 1e-3, 0);
     for (int t = 0; t < 2; t++) {
         int64_t count = work.model->tables[t].rows * work.model->tables[t].width;
         double *after = doubles_of(&work, t), *slopes = calloc((size_t)count, sizeof *slopes);
@@ -387,9 +389,9 @@ static void not_finite_is_named(void **state) {
     steps work = {.trainer = NULL};
     open_steps(&work, settings);
     vlp_step_loss loss;
-    must(vlp_trainer_step(&loss, work.trainer, 0, false));
-    vlp_table *relations = &work.model->tables[VLP_TABLE_RELATIONS];
-    const vlp_table *entities = &work.model->tables[VLP_TABLE_ENTITIES];
+    must(vlp_trainer_step(&loss, work.trainer, 0));
+    const vlp_table *relations = vlp_model_relations(work.model);
+    const vlp_table *entities = vlp_model_entities(work.model);
     size_t bytes = (size_t)entities->rows * (size_t)entities->width * sizeof(float);
     float nan = NAN, *before = numbers_of(&work, VLP_TABLE_ENTITIES);
     for (int64_t i = 0; i < relations->rows * relations->width; i++)
@@ -397,9 +399,9 @@ static void not_finite_is_named(void **state) {
     for (int round = 0; round < 2; round++) {
         /* Nobody looks at the second step: the later ones do nothing, and the first is still named. */
         if (round == 0)
-            assert_int_equal(vlp_trainer_step(&loss, work.trainer, 7, false), VLP_ERROR_DIVERGED);
+            assert_int_equal(vlp_trainer_step(&loss, work.trainer, 7), VLP_ERROR_DIVERGED);
         else
-            must(vlp_trainer_step(NULL, work.trainer, 8, false));
+            must(vlp_trainer_step(NULL, work.trainer, 8));
         assert_int_equal(vlp_trainer_read(&loss, work.trainer), VLP_ERROR_DIVERGED);
         assert_non_null(strstr(vlp_error_message(), "step 7"));
         assert_non_null(strstr(vlp_error_message(), "not finite"));

@@ -490,9 +490,9 @@ static void filters_of_evaluations(void **state) {
             double both = mrr_by_hand(dataset, &all, &scores, !info.horizontal_only,
                                       info.horizontal_only ? 1 : info.lambda, used);
             expect_near("the MRR of f", evaluation->both.mrr, both, 1e-9);
-            expect_near("the MRR of f_g", evaluation->horizontal.mrr,
+            expect_near("the MRR of f_g", evaluation->alone[VLP_HORIZONTAL].mrr,
                         mrr_by_hand(dataset, &all, &scores, 0, 1, used), 1e-9);
-            expect_near("the MRR of f_c", evaluation->vertical.mrr,
+            expect_near("the MRR of f_c", evaluation->alone[VLP_VERTICAL].mrr,
                         mrr_by_hand(dataset, &all, &scores, 1, 0, used), 1e-9);
             vlp_evaluation_free(evaluation);
         }

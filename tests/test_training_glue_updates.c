@@ -416,9 +416,9 @@ static void temperature_in_the_loss(void **state) {
         vlp_train_report report;
         assert_true(training_run(&report, data, run, all, 0));
         losses[t] = vertical_loss_by_hand(run, temperatures[t], 0.8);
-        if (fabs(report.loss_vertical - losses[t]) > 1e-4 * losses[t])
+        if (fabs(report.losses[VLP_VERTICAL] - losses[t]) > 1e-4 * losses[t])
             fail_msg("temperature %g: a loss of %.9g, expected %.9g", temperatures[t],
-                     report.loss_vertical, losses[t]);
+                     report.losses[VLP_VERTICAL], losses[t]);
     }
     for (int t = 1; t < 4; t++) assert_true(fabs(losses[t] - losses[0]) > 0.01 * losses[0]);
 }
@@ -444,7 +444,7 @@ static void temperature_in_the_gradient(void **state) {
             snprintf(runs[i], sizeof runs[i], "%s/gradient-%d-%d", folder, t, i);
             assert_true(training_run(&reports[i], data, runs[i], i ? longer : all, 0));
         }
-        double expected = 0, fall = reports[0].loss_vertical - reports[1].loss_vertical;
+        double expected = 0, fall = reports[0].losses[VLP_VERTICAL] - reports[1].losses[VLP_VERTICAL];
         const char *initial = initial_run(all);
         for (int id = 2; id < TRAINING_TABLES; id++) {
             training_table before = saved_table(initial, training_tables[id]);

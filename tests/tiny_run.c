@@ -41,7 +41,7 @@ static void write_data(const char *folder, uint64_t seed) {
 static void take_tables(tiny_run *tiny) {
     const vlp_model *model = tiny->run->model;
     tiny->head.form = &model->form;
-    for (int id = 0; id < VLP_TABLES; id++) {
+    for (int id = 0; id < TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         size_t count = (size_t)table->rows * (size_t)table->width;
         tiny->tables[id] = calloc(count + 1, sizeof(double));
@@ -69,7 +69,8 @@ void tiny_run_train(tiny_run *out, const char *data, const char *const *settings
     out->dataset = vlp_run_dataset(out->run);
     out->entities = vlp_dataset_entity_count(out->dataset);
     out->relations = vlp_dataset_relation_count(out->dataset);
-    if (out->run->settings.vertical) out->run->progress.mixture = (vlp_mixture){1, 0.3f};
+    if (out->run->settings.vertical)
+        out->run->progress.mixture = (vlp_mixture){{[VLP_HORIZONTAL] = 0.3f, [VLP_VERTICAL] = 1}};
     take_tables(out);
 }
 
@@ -84,7 +85,7 @@ void tiny_run_make(tiny_run *out, const char *const *settings, uint64_t seed) {
 
 void tiny_run_free(tiny_run *tiny) {
     vlp_run_free(tiny->run);
-    for (int id = 0; id < VLP_TABLES; id++) free(tiny->tables[id]);
+    for (int id = 0; id < TABLES; id++) free(tiny->tables[id]);
     support_remove(tiny->folder);
 }
 
@@ -104,7 +105,7 @@ tiny_score tiny_run_score(const tiny_run *tiny, vlp_query query, const vlp_tripl
     reference_answer(form, k, answer, relation);
     tiny_score score = {.g = reference_similarity(form, q, k), .c = (double)NAN};
     vlp_mixture mixture = vlp_run_mixture(tiny->run);
-    score.f = (double)mixture.horizontal * score.g;
+    score.f = (double)mixture.weights[VLP_HORIZONTAL] * score.g;
     if (!tiny->run->settings.vertical) return score;
     int32_t heads[MAX_REFERENCES], answers[MAX_REFERENCES], used = 0;
     bool forward = query.relation < tiny->relations;
@@ -115,7 +116,7 @@ tiny_score tiny_run_score(const tiny_run *tiny, vlp_query query, const vlp_tripl
     }
     reference_aggregator_output(&tiny->head, output, query.entity, query.relation, heads, answers, used);
     score.c = reference_cosine(output, answer, form->entity_width);
-    score.f += (double)mixture.vertical * score.c;
+    score.f += (double)mixture.weights[VLP_VERTICAL] * score.c;
     return score;
 }
 

@@ -13,7 +13,7 @@ typedef struct tiny_run {
     vlp_run *run;
     const vlp_dataset *dataset;
     int32_t entities, relations;
-    double *tables[VLP_TABLES];
+    double *tables[TABLES];
     reference_head head;
 } tiny_run;
 

@@ -143,8 +143,8 @@ training_scores training_score(vlp_run *run, const vlp_query *queries, int64_t c
         assert_int_equal(answers->prediction_count, entities);
         for (int32_t j = 0; j < entities; j++) {
             const vlp_prediction *prediction = &answers->predictions[j];
-            out.horizontal[i * entities + prediction->entity] = prediction->horizontal;
-            out.vertical[i * entities + prediction->entity] = prediction->vertical;
+            out.horizontal[i * entities + prediction->entity] = prediction->parts[VLP_HORIZONTAL];
+            out.vertical[i * entities + prediction->entity] = prediction->parts[VLP_VERTICAL];
         }
     }
     vlp_predictions_free(predictions);

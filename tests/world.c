@@ -27,7 +27,7 @@ static void spoil_tables(world *w, oracle_random *random) {
         else if (e == 2)
             memset(rows + (size_t)e * width, 0, width * sizeof *rows);
     }
-    for (int id = VLP_TABLE_NODE_BIAS; w->model->vertical && id < VLP_TABLES; id++)
+    for (int id = TABLE_NODE_BIAS; id < w->model->table_count; id++)
         for (int32_t j = 0; j < w->model->tables[id].width; j++)
             w->tables[id][j] = (float)(oracle_below(random, 2001) - 1000) * 4e-4f;
 }
@@ -37,7 +37,7 @@ static size_t table_bytes(const vlp_table *table) {
 }
 
 void world_upload(world *w) {
-    for (int id = 0; id < VLP_TABLES; id++)
+    for (int id = 0; id < TABLES; id++)
         lab_backend()->memory->upload(w->compute, w->model->tables[id].value, w->tables[id],
                                       table_bytes(&w->model->tables[id]));
 }
@@ -49,13 +49,15 @@ world world_make(const vlp_dataset *dataset, model_kind kind, bool vertical, int
                .relations = vlp_dataset_relation_count(dataset)};
     vlp_model_options options = {kind.model, kind.dim, kind.relation_dim, kind.norm, 4.0};
     assert_int_equal(lab_backend()->open(&w.compute, threads), VLP_OK);
-    assert_int_equal(vlp_model_new(&w.model, lab_backend(), w.compute, &options, w.entities,
-                                   2 * w.relations, vertical, false),
-                     VLP_OK);
+    assert_int_equal(
+        vlp_model_new(&w.model, lab_backend(), w.compute,
+                      &(vlp_model_shape){options, w.entities, 2 * w.relations, components_of(vertical)},
+                      false),
+        VLP_OK);
     assert_int_equal(vlp_model_init(w.model, random->step + 5, 0), VLP_OK);
     w.copy_of = calloc((size_t)w.entities, sizeof *w.copy_of);
     assert_non_null(w.copy_of);
-    for (int id = 0; id < VLP_TABLES; id++) {
+    for (int id = 0; id < TABLES; id++) {
         size_t bytes = table_bytes(&w.model->tables[id]);
         w.tables[id] = malloc(bytes + 1);
         assert_non_null(w.tables[id]);
@@ -69,7 +71,7 @@ world world_make(const vlp_dataset *dataset, model_kind kind, bool vertical, int
 void world_free(world *w) {
     vlp_model_free(w->model);
     lab_backend()->close(w->compute);
-    for (int id = 0; id < VLP_TABLES; id++) free(w->tables[id]);
+    for (int id = 0; id < TABLES; id++) free(w->tables[id]);
     free(w->copy_of);
 }
 
@@ -135,8 +137,8 @@ static void oracle_neighbors(double *mean, const world *w, vlp_query query, int3
         for (int32_t j = 0; j < width; j++) h[j] -= other[j];
         oracle_query(s, w, h, query.relation, true);
         for (int32_t j = 0; j < width; j++)
-            mean[j] += (product(w, VLP_TABLE_NODE, j, k, 0) + w->tables[VLP_TABLE_NODE_BIAS][j] +
-                        product(w, VLP_TABLE_EDGE, j, s, 0) + w->tables[VLP_TABLE_EDGE_BIAS][j]) /
+            mean[j] += (product(w, TABLE_NODE, j, k, 0) + w->tables[TABLE_NODE_BIAS][j] +
+                        product(w, TABLE_EDGE, j, s, 0) + w->tables[TABLE_EDGE_BIAS][j]) /
                        count;
     }
     vlp_references_free(found);
@@ -155,12 +157,11 @@ void oracle_scores(double *horizontal, double *vertical, const world *w, vlp_que
     if (!vertical) return;
     oracle_neighbors(mean, w, query, most, per_head);
     for (int32_t j = 0; j < width; j++) {
-        double sum = w->tables[VLP_TABLE_OUTPUT_BIAS][j];
+        double sum = w->tables[TABLE_OUTPUT_BIAS][j];
         for (int32_t i = 0; i < width; i++)
             sum +=
-                mean[i] *
-                w->tables[VLP_TABLE_OUTPUT][(int64_t)j * w->model->tables[VLP_TABLE_OUTPUT].width + i];
-        made[j] = tanh(sum + product(w, VLP_TABLE_OUTPUT, j, q, width));
+                mean[i] * w->tables[TABLE_OUTPUT][(int64_t)j * w->model->tables[TABLE_OUTPUT].width + i];
+        made[j] = tanh(sum + product(w, TABLE_OUTPUT, j, q, width));
         length += made[j] * made[j];
     }
     for (int32_t e = 0; e < w->entities; e++) {

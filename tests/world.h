@@ -3,15 +3,15 @@
 #ifndef VLP_TESTS_WORLD_H
 #define VLP_TESTS_WORLD_H
 
-#include "model/model.h"
 #include "oracle.h"
+#include "tables.h"
 
 typedef struct world {
     const vlp_dataset *dataset;
     vlp_compute *compute;
     vlp_model *model;
-    float *tables[VLP_TABLES]; /* as exported */
-    int32_t *copy_of;          /* (entities) the first entity with the same row */
+    float *tables[TABLES]; /* as exported */
+    int32_t *copy_of;      /* (entities) the first entity with the same row */
     int32_t entities, relations;
 } world;
 

@@ -14,7 +14,7 @@
 #include "compute/operands.h"
 
 /* Of these tables and the operands: a backend that is loaded must have the same. */
-enum { VLP_BACKEND_VERSION = 4 };
+enum { VLP_BACKEND_VERSION = 5 };
 
 typedef struct vlp_compute vlp_compute; /* a backend's state: threads, working memory */
 
@@ -54,7 +54,7 @@ typedef struct vlp_step_operations {
     /* The columns of the step. *used: columns to go over, masked ones among them. */
     vlp_status (*choose_columns)(vlp_compute *compute, int32_t *used, const vlp_columns *columns,
                                  const vlp_column_options *options);
-    /* Checks a group's loss and squares in the report: records the first fault, sets the scale. */
+    /* Checks a component's loss and squares in the report: records the first fault, sets the scale. */
     void (*check)(vlp_compute *compute, vlp_step_report *report, const vlp_step_check *check);
     /* Fork/join: operations between fork_begin and fork_end may run concurrently, in a second stream,
      * with those between fork_end and fork_join. Neither reads what the other writes. */
@@ -194,17 +194,15 @@ typedef struct vlp_rank_operations {
 } vlp_rank_operations;
 
 typedef struct vlp_select_operations {
-    /* For at most `rows` queries the best `wanted` each, from tiles of at most `columns` entities. */
-    vlp_status (*open)(vlp_compute *compute, vlp_selection **out, int32_t rows, int32_t wanted,
-                       int32_t columns);
+    vlp_status (*open)(vlp_compute *compute, vlp_selection **out, const vlp_select_options *options);
     void (*close)(vlp_compute *compute, vlp_selection *selection);
     /* Starts again for `rows` queries. excluded: (rows), the caller's; its lists are kept until
      * `finish`. */
     vlp_status (*start)(vlp_compute *compute, vlp_selection *selection, const vlp_excluded *excluded,
                         int32_t rows);
-    /* Offers a tile; tiles come in ascending order. */
+    /* Offers a tile; tiles come in ascending order, with the components of the selection. */
     vlp_status (*offer)(vlp_compute *compute, vlp_selection *selection, const vlp_score_tile *tile,
-                        vlp_mixture mixture);
+                        const vlp_mixture *mixture);
     /* The result, borrowed until the next start. VLP_ERROR_DIVERGED, here or from `offer`, when the score
      * of an entity that competes is NaN. */
     vlp_status (*finish)(vlp_compute *compute, vlp_best *out, vlp_selection *selection);

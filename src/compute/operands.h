@@ -230,8 +230,8 @@ typedef struct vlp_update {
 
 /* A table that it updates. */
 typedef struct vlp_updated {
-    int32_t table;        /* its number, below VLP_MAX_TABLES, for faults */
-    vlp_step_group group; /* whose rate and clipping */
+    int32_t table;           /* its number, below VLP_MAX_TABLES, for faults */
+    vlp_component component; /* whose rate and clipping */
     int32_t width;
     int64_t rows;
     float *value, *grad;
@@ -245,9 +245,11 @@ typedef struct vlp_updated {
 
 /* ---- Ranks and selection ------------------------------------------------------------------------- */
 
-/* Weights of the scores of a mixture: f = vertical * f_c + horizontal * f_g. */
+/* The weights of a mixture: f = sum of weights[c] f_c over the components c that are there. Summed in
+ * this order, by the same operations for every entity: weights[c] f_c of the first, then one
+ * multiplication and addition for each further one. */
 typedef struct vlp_mixture {
-    float vertical, horizontal;
+    float weights[VLP_MAX_COMPONENTS];
 } vlp_mixture;
 
 /* Queries whose answers are ranked among all entities. */
@@ -255,12 +257,14 @@ typedef struct vlp_ranked {
     /* q; without a form its count alone is read. */
     vlp_related_rows queries;
     int32_t entities;
-    /* f_g, as scores->all computes it, in `horizontal` (count, entities). form NULL: it is there. */
+    /* (count, entities) of each component; NULL: it is not there. */
+    const float *scores[VLP_MAX_COMPONENTS];
+    /* Optional: f_g is computed here, as scores->all does, into `horizontal` (count, entities);
+     * scores[VLP_HORIZONTAL] is then not read. form NULL: not. */
     const vlp_form *form;
     const float *entity_table;
     float *horizontal;
-    bool keep;              /* f_g is wanted in `horizontal`; else it may stay unwritten */
-    const float *vertical;  /* (count, entities) f_c; NULL without an aggregator */
+    bool keep;              /* f_g is wanted in `horizontal`; else it may remain unwritten */
     const int32_t *answers; /* (count) */
     /* Known answers that are filtered: filtered[filter_offset[i] .. filter_offset[i + 1]) of query i,
      * filtered_count in all. The answer itself is never filtered, even where it is listed. */
@@ -277,9 +281,17 @@ typedef struct vlp_ranked {
 
 /* One of the best answers of a query. */
 typedef struct vlp_top {
-    float score, horizontal, vertical; /* vertical: 0 without an aggregator */
+    float score;
+    float parts[VLP_MAX_COMPONENTS]; /* of each component, before its weight; 0 where it is not there */
     int32_t entity;
 } vlp_top;
+
+/* A selection: for at most `rows` queries the best `wanted` each, from tiles of at most `columns`
+ * entities. */
+typedef struct vlp_select_options {
+    int32_t rows, wanted, columns;
+    unsigned components; /* bits of those that tiles have; at least one */
+} vlp_select_options;
 
 /* The entities that do not compete for a query: ascending, in host memory. */
 typedef struct vlp_excluded {
@@ -287,12 +299,17 @@ typedef struct vlp_excluded {
     int64_t count;
 } vlp_excluded;
 
+/* The scores of one component with the entities of a tile. */
+typedef struct vlp_component_scores {
+    const float *rows; /* (rows, columns), `stride` floats from a row to the next; NULL: not there */
+    int64_t stride;
+    const float *scale; /* (entities) that a score is still to be multiplied by; NULL: 1 */
+} vlp_component_scores;
+
 /* Scores of a selection's queries with the entities first .. first + columns - 1. */
 typedef struct vlp_score_tile {
     int32_t first, columns;
-    const float *horizontal; /* (rows, columns) f_g */
-    const float *vertical; /* (rows, columns) f_c before it is multiplied by scale[entity]; NULL: none */
-    const float *scale;    /* (entities) */
+    vlp_component_scores components[VLP_MAX_COMPONENTS];
 } vlp_score_tile;
 
 /* The best answers of queries, in host memory: counts[i] of query i from items[i * stride] on, best

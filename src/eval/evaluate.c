@@ -6,20 +6,7 @@
 #include "eval/same_rows.h"
 #include "eval/scorer.h"
 
-enum { GRID = 25, SCORE_LIMIT = 32 << 20, MAX_QUERIES = 512 };
-
-const vlp_mixture *vlp_mixture_grid(int32_t *count) {
-    /* f_c alone, lambda = 10^-4 .. 10^2 in quarters of a decade, f_g alone. */
-    static const vlp_mixture grid[GRID + 2] = {
-        {1, 0},          {1, 1e-4f},      {1, 1.7783e-4f}, {1, 3.1623e-4f}, {1, 5.6234e-4f},
-        {1, 1e-3f},      {1, 1.7783e-3f}, {1, 3.1623e-3f}, {1, 5.6234e-3f}, {1, 1e-2f},
-        {1, 1.7783e-2f}, {1, 3.1623e-2f}, {1, 5.6234e-2f}, {1, 1e-1f},      {1, 1.7783e-1f},
-        {1, 3.1623e-1f}, {1, 5.6234e-1f}, {1, 1},          {1, 1.7783f},    {1, 3.1623f},
-        {1, 5.6234f},    {1, 10},         {1, 17.783f},    {1, 31.623f},    {1, 56.234f},
-        {1, 100},        {0, 1}};
-    *count = GRID + 2;
-    return grid;
-}
+enum { SCORE_LIMIT = 32 << 20, MAX_QUERIES = 512 };
 
 /* What the host knows of a batch. */
 typedef struct batch {
@@ -32,7 +19,7 @@ typedef struct batch {
     vlp_ranked ranked;
 } batch;
 
-/* Two batches are under way: the host prepares one while the backend ranks the other. */
+/* Two batches are in flight: the host prepares one while the backend ranks the other. */
 typedef struct ranker {
     const vlp_model *model;
     const vlp_dataset *dataset;
@@ -42,14 +29,14 @@ typedef struct ranker {
     vlp_scorer *scorer;
     batch batches[2];
     int64_t cells;    /* ranks of a batch */
-    int32_t *results; /* (2 cells + 1): those above, those equal, whether a score is not a number */
+    int32_t *results; /* (2 cells + 1): those above, those equal, whether a score is NaN */
     /* On the backend, of the batch that is ranked. */
     int32_t *d_answers, *d_results, *d_filtered;
     int64_t *d_filter_offset, d_filtered_capacity;
     const uint8_t *only;
-    int32_t *same; /* the first entity with the same row; NULL where none are, or nobody has to know */
+    int32_t *same;     /* the first entity with the same row; NULL: each entity has its own score */
     int32_t competing; /* candidates before the filter */
-    float *rows[2];    /* scores on this side, vertical and horizontal, where they are collected */
+    float *rows[VLP_MAX_COMPONENTS]; /* (batch, entities) scores on the host, where they are collected */
     int64_t score_capacity, truth_capacity;
 } ranker;
 
@@ -86,13 +73,13 @@ static vlp_status set_filter(const ranker *work, batch *now) {
     return VLP_OK;
 }
 
-/* The host's share: queries, references, filter. The backend is not asked for anything. */
+/* The host's part: queries, references, filter. Nothing is asked of the backend. */
 static vlp_status prepare_batch(ranker *work, batch *now, int64_t start, int64_t count) {
     now->start = start;
     now->count = count;
     for (int64_t i = 0; i < count; i++)
         query_of(work, work->out->first + start + i, &now->queries[i], &now->answers[i]);
-    VLP_TRY(vlp_scorer_look(work->scorer, now->queries, count, NULL));
+    VLP_TRY(vlp_scorer_find(work->scorer, work->model->components, now->queries, count));
     return set_filter(work, now);
 }
 
@@ -116,13 +103,13 @@ static vlp_status upload_batch(ranker *work, const batch *now) {
                                    (size_t)total * sizeof(int32_t));
 }
 
-/* Has a prepared batch ranked. Uploads come first: behind other work they would wait for it. */
+/* Starts the ranking of a prepared batch. Uploads come first: behind other work they would wait. */
 static vlp_status begin_batch(ranker *work, batch *now) {
     const vlp_model *model = work->model;
     VLP_TRY(upload_batch(work, now));
-    VLP_TRY(vlp_scorer_make(work->scorer, now->count));
+    VLP_TRY(vlp_scorer_make(work->scorer, model->components));
     vlp_ranked *ranked = &now->ranked;
-    vlp_scorer_ranked(ranked, work->scorer, now->count);
+    VLP_TRY(vlp_scorer_ranked(ranked, work->scorer));
     ranked->keep = work->options->collect;
     ranked->answers = work->d_answers;
     ranked->filter_offset = work->d_filter_offset;
@@ -136,14 +123,21 @@ static vlp_status begin_batch(ranker *work, batch *now) {
                                         work->d_results + 2 * work->cells, ranked);
 }
 
+/* The first mixture of row i of the batch for entity e. */
+static float collected_score(const ranker *work, int64_t i, int32_t e) {
+    float score = 0;
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (work->rows[c])
+            score +=
+                work->options->mixtures[0].weights[c] * work->rows[c][i * work->model->entities + e];
+    return score;
+}
+
 /* Keeps the scores of the candidates of one query: row i of the batch. */
 static vlp_status collect_row(ranker *work, const batch *now, int64_t i) {
     vlp_ranking *out = work->out;
     const uint8_t *only = work->options->only;
-    vlp_mixture mixture = work->options->mixtures[0];
     int32_t entities = work->model->entities, answer = now->answers[i];
-    const float *horizontal = work->rows[1] + i * entities;
-    const float *vertical = work->model->vertical ? work->rows[0] + i * entities : NULL;
     const int32_t *known = now->filtered + now->filter_offset[i];
     int64_t known_count = now->filter_offset[i + 1] - now->filter_offset[i], next = 0;
     int64_t needed = out->pairs + now->candidates[i];
@@ -153,9 +147,7 @@ static vlp_status collect_row(ranker *work, const batch *now, int64_t i) {
         while (next < known_count && known[next] < e) next++; /* they ascend */
         bool filtered = next < known_count && known[next] == e;
         if (e != answer && (filtered || (only && !only[e]))) continue;
-        int32_t at = work->same ? work->same[e] : e;
-        out->scores[out->pairs] =
-            (vertical ? mixture.vertical * vertical[at] : 0) + mixture.horizontal * horizontal[at];
+        out->scores[out->pairs] = collected_score(work, i, work->same ? work->same[e] : e);
         out->truths[out->pairs++] = e == answer;
     }
     return VLP_OK;
@@ -165,10 +157,12 @@ static vlp_status collect_batch(ranker *work, const batch *now) {
     const vlp_model *model = work->model;
     const vlp_ranked *ranked = &now->ranked;
     size_t bytes = (size_t)now->count * (size_t)model->entities * sizeof(float);
-    if (ranked->vertical)
-        VLP_TRY(
-            model->backend->memory->download(model->compute, work->rows[0], ranked->vertical, bytes));
-    VLP_TRY(model->backend->memory->download(model->compute, work->rows[1], ranked->horizontal, bytes));
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        const float *scores =
+            c == VLP_HORIZONTAL && ranked->form ? ranked->horizontal : ranked->scores[c];
+        if (work->rows[c])
+            VLP_TRY(model->backend->memory->download(model->compute, work->rows[c], scores, bytes));
+    }
     for (int64_t i = 0; i < now->count; i++) VLP_TRY(collect_row(work, now, i));
     return VLP_OK;
 }
@@ -245,16 +239,23 @@ static vlp_status allocate(ranker *work, int32_t size) {
     for (int i = 0; i < 2; i++) VLP_TRY(allocate_batch(&work->batches[i], (size_t)size));
     work->results = vlp_alloc((size_t)(2 * work->cells + 1), sizeof *work->results);
     if (!work->results) return vlp_fail_memory("an evaluation");
-    for (int i = 0; i < 2 && work->options->collect; i++) {
-        work->rows[i] = vlp_alloc((size_t)size * (size_t)work->model->entities, sizeof(float));
-        if (!work->rows[i]) return vlp_fail_memory("an evaluation");
+    for (int c = 0; c < VLP_COMPONENTS && work->options->collect; c++) {
+        if (!vlp_model_has(work->model, (vlp_component)c)) continue;
+        work->rows[c] = vlp_alloc((size_t)size * (size_t)work->model->entities, sizeof(float));
+        if (!work->rows[c]) return vlp_fail_memory("an evaluation");
     }
     VLP_TRY(allocate_device(work, (size_t)size));
     VLP_TRY(vlp_filter_new(&work->filter, work->dataset, work->options->filter));
-    if (!work->model->backend->position_invariant_scores)
+    if (!work->model->backend->position_invariant_scores && vlp_scores_by_row(work->model->components))
         VLP_TRY(vlp_same_rows(&work->same, work->model));
-    return vlp_scorer_new(&work->scorer, work->model, work->dataset, work->options->references,
-                          work->options->references_per_head, size, work->options->threads);
+    vlp_scorer_options scoring = {.model = work->model,
+                                  .graph = work->dataset->graph,
+                                  .references = work->options->references,
+                                  .references_per_head = work->options->references_per_head,
+                                  .batch = size,
+                                  .columns = work->model->entities,
+                                  .threads = work->options->threads};
+    return vlp_scorer_open(&work->scorer, &scoring);
 }
 
 static void ranker_free(ranker *work) {
@@ -275,8 +276,7 @@ static void ranker_free(ranker *work) {
     }
     vlp_free(work->results);
     vlp_free(work->same);
-    vlp_free(work->rows[0]);
-    vlp_free(work->rows[1]);
+    for (int c = 0; c < VLP_COMPONENTS; c++) vlp_free(work->rows[c]);
 }
 
 vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const vlp_dataset *dataset,

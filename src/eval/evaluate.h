@@ -1,10 +1,11 @@
-/* Ranking the answers of a split: every triple asked both ways, every entity a candidate, known answers
- * filtered. Memory is bounded by a batch. Nothing that is derived from an answer reaches a score:
- * answers are looked at when the scores are made. */
+/* Ranking the answers of a split: every triple gives two queries, every entity is a candidate, known
+ * answers are filtered. Memory is bounded by a batch. Nothing that is derived from an answer reaches a
+ * score: answers are read after the scores are computed. */
 #ifndef VLP_EVAL_EVALUATE_H
 #define VLP_EVAL_EVALUATE_H
 
 #include "eval/metrics.h"
+#include "eval/mixture.h"
 #include "graph/dataset.h"
 #include "model/model.h"
 
@@ -16,15 +17,15 @@ typedef struct vlp_ranking_options {
     bool collect;        /* keep the scores of all candidates, by the first mixture */
     const vlp_mixture *mixtures;
     int32_t mixture_count;
-    int32_t references, references_per_head; /* as the head was trained */
+    int32_t references, references_per_head; /* as the aggregator was trained */
     int32_t threads;
     const vlp_observer *observer;
 } vlp_ranking_options;
 
-/* Query i < triples asks (h, r, ?) of triple i, query triples + i asks (?, r, t); with one side, only
- * its half is there. */
+/* Query i < triples is (h, r, ?) of triple i, query triples + i is (?, r, t); with one side, there is
+ * only its half. */
 typedef struct vlp_ranking {
-    int64_t first; /* of all 2 * triples queries, the one that stands first here */
+    int64_t first; /* of all 2 * triples queries, the index of the first one here */
     int64_t queries;
     int32_t mixtures;
     vlp_rank *ranks; /* (mixtures, queries) */
@@ -44,19 +45,5 @@ static inline const vlp_rank *vlp_ranking_of(const vlp_ranking *ranking, int32_t
 /* Side, relation, mapping and distance of every query of a split, for breakdowns. kinds: (queries). */
 vlp_status vlp_query_kinds(vlp_query_kind *kinds, const vlp_dataset *dataset, vlp_split split,
                            int32_t threads);
-
-/* The choices of lambda that are tried on valid: f_c alone, a logarithmic grid, f_g alone. */
-const vlp_mixture *vlp_mixture_grid(int32_t *count);
-
-/* The scores of queries, for prediction and tests: horizontal and vertical (count, entities), the latter
- * NULL without a head; references are found in the data set's train. */
-typedef struct vlp_scorer vlp_scorer;
-vlp_status vlp_scorer_new(vlp_scorer **out, const vlp_model *model, const vlp_dataset *dataset,
-                          int32_t references, int32_t references_per_head, int32_t batch,
-                          int32_t threads);
-void vlp_scorer_free(vlp_scorer *scorer);
-/* Borrowed arrays on the backend, valid until the next call. count <= batch. */
-vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_scorer *scorer,
-                          const vlp_query *queries, int64_t count);
 
 #endif

@@ -9,10 +9,10 @@ struct vlp_predictor {
     int32_t batch, tile;
     vlp_scorer *scorer;
     vlp_selection *selection;
-    int32_t wanted;         /* of the selection */
-    vlp_best best;          /* what it chose */
-    vlp_excluded *excluded; /* (batch) */
-    float *pair_horizontal, *pair_vertical;
+    int32_t wanted;                         /* of the selection */
+    vlp_best best;                          /* what it chose */
+    vlp_excluded *excluded;                 /* (batch) */
+    float *pair_scores[VLP_MAX_COMPONENTS]; /* NULL for components the model does not have */
     int32_t *pair_entities;
     int64_t pair_capacity;
     /* Variants of queries without one of their references. */
@@ -67,11 +67,15 @@ void vlp_predictor_free(vlp_predictor *predictor) {
     const vlp_model *model = predictor->options.model;
     vlp_scorer_free(predictor->scorer);
     model->backend->select->close(model->compute, predictor->selection);
-    void *parts[] = {predictor->excluded,        predictor->pair_horizontal, predictor->pair_vertical,
-                     predictor->pair_entities,   predictor->variants,        predictor->variant_heads,
-                     predictor->variant_answers, predictor->variant_counts};
+    for (int c = 0; c < VLP_COMPONENTS; c++) vlp_free(predictor->pair_scores[c]);
+    void *parts[] = {predictor->excluded,      predictor->pair_entities,   predictor->variants,
+                     predictor->variant_heads, predictor->variant_answers, predictor->variant_counts};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) vlp_free(parts[i]);
     vlp_free(predictor);
+}
+
+unsigned vlp_predictor_components(const vlp_predictor *predictor) {
+    return predictor->options.model->components;
 }
 
 int32_t vlp_predictor_batch(const vlp_predictor *predictor) {
@@ -90,23 +94,21 @@ static vlp_status set_selection(vlp_predictor *predictor, int32_t wanted) {
     const vlp_model *model = predictor->options.model;
     model->backend->select->close(model->compute, predictor->selection);
     predictor->selection = NULL;
-    VLP_TRY(model->backend->select->open(model->compute, &predictor->selection, predictor->batch, wanted,
-                                         predictor->tile));
+    vlp_select_options options = {predictor->batch, wanted, predictor->tile, model->components};
+    VLP_TRY(model->backend->select->open(model->compute, &predictor->selection, &options));
     predictor->wanted = wanted;
     return VLP_OK;
 }
 
-/* Passes all entities by the selection. */
-static vlp_status select_best(vlp_predictor *predictor, int64_t count, const vlp_observer *observer) {
+/* Offers all entities to the selection. */
+static vlp_status select_best(vlp_predictor *predictor, const vlp_observer *observer) {
     const vlp_model *model = predictor->options.model;
-    const float *norms = vlp_scorer_inverse_norms(predictor->scorer);
     for (int32_t first = 0, columns; first < model->entities; first += columns) {
         columns = model->entities - first < predictor->tile ? model->entities - first : predictor->tile;
-        vlp_score_tile tile = {.first = first, .columns = columns, .scale = norms};
-        VLP_TRY(vlp_scorer_columns(&tile.horizontal, &tile.vertical, predictor->scorer, count, first,
-                                   columns));
+        vlp_score_tile tile;
+        VLP_TRY(vlp_scorer_columns(&tile, predictor->scorer, first, columns));
         VLP_TRY(model->backend->select->offer(model->compute, predictor->selection, &tile,
-                                              predictor->options.mixture));
+                                              &predictor->options.mixture));
         if (vlp_stopped(observer)) return vlp_fail_stopped();
     }
     return model->backend->select->finish(model->compute, &predictor->best, predictor->selection);
@@ -126,8 +128,8 @@ vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries,
     }
     VLP_TRY(model->backend->select->start(model->compute, predictor->selection, predictor->excluded,
                                           (int32_t)count));
-    VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries, count, NULL));
-    vlp_status status = select_best(predictor, count, observer);
+    VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries, count));
+    vlp_status status = select_best(predictor, observer);
     return status == VLP_ERROR_FORMAT ? fail_not_a_number() : status;
 }
 
@@ -137,7 +139,7 @@ const vlp_top *vlp_predictor_answers(const vlp_predictor *predictor, int64_t ind
 }
 
 const vlp_references *vlp_predictor_references(const vlp_predictor *predictor) {
-    return vlp_scorer_found(predictor->scorer);
+    return vlp_scorer_references(predictor->scorer);
 }
 
 /* ---- Given pairs --------------------------------------------------------------------------------- */
@@ -145,9 +147,11 @@ const vlp_references *vlp_predictor_references(const vlp_predictor *predictor) {
 static vlp_status reserve_pairs(vlp_predictor *predictor, int64_t cells) {
     if (cells <= predictor->pair_capacity) return VLP_OK;
     int64_t capacity = predictor->pair_capacity;
-    VLP_TRY(vlp_grow(&predictor->pair_horizontal, &capacity, cells, sizeof(float), "predictions"));
-    capacity = predictor->pair_capacity;
-    VLP_TRY(vlp_grow(&predictor->pair_vertical, &capacity, cells, sizeof(float), "predictions"));
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        if (!vlp_model_has(predictor->options.model, (vlp_component)c)) continue;
+        capacity = predictor->pair_capacity;
+        VLP_TRY(vlp_grow(&predictor->pair_scores[c], &capacity, cells, sizeof(float), "predictions"));
+    }
     capacity = predictor->pair_capacity;
     VLP_TRY(vlp_grow(&predictor->pair_entities, &capacity, cells, sizeof(int32_t), "predictions"));
     predictor->pair_capacity = capacity;
@@ -157,20 +161,22 @@ static vlp_status reserve_pairs(vlp_predictor *predictor, int64_t cells) {
 vlp_status vlp_predictor_score(vlp_top *out, vlp_predictor *predictor, const vlp_query *queries,
                                const int32_t *entities, int64_t count) {
     VLP_TRY(reserve_pairs(predictor, count));
-    VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries, count, NULL));
-    float *horizontal = predictor->pair_horizontal, *vertical = predictor->pair_vertical;
-    memset(vertical, 0, (size_t)count * sizeof *vertical);
-    VLP_TRY(vlp_scorer_pairs(horizontal, vertical, predictor->scorer, entities, count, 1));
-    vlp_mixture mixture = predictor->options.mixture;
+    VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries, count));
+    VLP_TRY(vlp_scorer_pairs(predictor->pair_scores, predictor->scorer, entities, 1));
     for (int64_t i = 0; i < count; i++) {
-        float score = mixture.vertical * vertical[i] + mixture.horizontal * horizontal[i];
-        if (score != score) return fail_not_a_number();
-        out[i] = (vlp_top){score, horizontal[i], vertical[i], entities[i]};
+        out[i] = (vlp_top){.entity = entities[i]};
+        for (int c = 0; c < VLP_COMPONENTS; c++) {
+            if (!predictor->pair_scores[c]) continue;
+            out[i].parts[c] = predictor->pair_scores[c][i];
+            out[i].score += predictor->options.mixture.weights[c] * out[i].parts[c];
+        }
+        if (out[i].score != out[i].score) return fail_not_a_number();
     }
     return VLP_OK;
 }
 
-/* ---- Contributions ------------------------------------------------------------------------------- */
+/* ---- Contributions of references, to the vertical component ----------------------------------------
+ */
 
 /* Row `row` becomes the query of `item` without reference `without` (-1: with all of them). */
 static void put_variant(vlp_predictor *predictor, int64_t row, const vlp_explained *item,
@@ -202,11 +208,13 @@ static vlp_status explain_batch(vlp_predictor *predictor, const vlp_explained *i
         }
     vlp_reference_batch given = {predictor->variant_heads, predictor->variant_answers,
                                  predictor->variant_counts, predictor->options.references};
-    VLP_TRY(vlp_scorer_prepare(predictor->scorer, predictor->variants, rows, &given));
-    const float *scores = predictor->pair_vertical;
-    VLP_TRY(vlp_scorer_pairs(NULL, predictor->pair_vertical, predictor->scorer, predictor->pair_entities,
-                             rows, width));
-    double weight = (double)predictor->options.mixture.vertical;
+    VLP_TRY(vlp_scorer_find(predictor->scorer, 0, predictor->variants, rows));
+    vlp_scorer_give_references(predictor->scorer, &given);
+    VLP_TRY(vlp_scorer_make(predictor->scorer, 1u << VLP_VERTICAL));
+    float *wanted[VLP_MAX_COMPONENTS] = {[VLP_VERTICAL] = predictor->pair_scores[VLP_VERTICAL]};
+    VLP_TRY(vlp_scorer_pairs(wanted, predictor->scorer, predictor->pair_entities, width));
+    const float *scores = wanted[VLP_VERTICAL];
+    double weight = (double)predictor->options.mixture.weights[VLP_VERTICAL];
     for (int64_t i = 0; i < count; i++) {
         int32_t references = items[i].reference_count;
         for (int32_t j = 0; j < items[i].answer_count; j++)
@@ -220,7 +228,8 @@ static vlp_status explain_batch(vlp_predictor *predictor, const vlp_explained *i
 
 vlp_status vlp_predictor_contributions(vlp_predictor *predictor, const vlp_explained *items,
                                        int64_t count, const vlp_observer *observer) {
-    if (!predictor->options.model->vertical || predictor->options.mixture.vertical == 0) {
+    if (!vlp_model_has(predictor->options.model, VLP_VERTICAL) ||
+        predictor->options.mixture.weights[VLP_VERTICAL] == 0) {
         for (int64_t i = 0; i < count; i++)
             memset(items[i].contributions, 0,
                    (size_t)items[i].answer_count * (size_t)items[i].reference_count * sizeof(double));

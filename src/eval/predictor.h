@@ -16,7 +16,9 @@ typedef struct vlp_predictor_options {
 typedef struct vlp_predictor vlp_predictor;
 vlp_status vlp_predictor_new(vlp_predictor **out, const vlp_predictor_options *options);
 void vlp_predictor_free(vlp_predictor *predictor);
-/* The most queries a call takes. */
+/* The components of its scores, as bits. */
+unsigned vlp_predictor_components(const vlp_predictor *predictor);
+/* The maximum number of queries of a call. */
 int32_t vlp_predictor_batch(const vlp_predictor *predictor);
 
 /* The best `wanted` answers of each query, those that `excluded` (NULL: none) knows left out. */

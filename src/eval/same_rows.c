@@ -22,7 +22,7 @@ static int compare(const void *left, const void *right) {
 }
 
 static vlp_status hash_rows(hashed *rows, const vlp_model *model) {
-    const vlp_table *table = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *table = vlp_model_entities(model);
     size_t bytes = (size_t)table->width * sizeof(float);
     char *chunk = vlp_alloc(CHUNK, bytes);
     if (!chunk) return vlp_fail_memory("rows that are the same");

@@ -1,85 +1,70 @@
-/* All scores of a batch of queries: f_g by the model, f_c by its head over the references. */
 #include "eval/scorer.h"
 
-#include <string.h>
-
-#include "graph/reference.h"
-
-/* Ids of queries one behind the other in a block, which crosses over at once: heads, relations, counts
- * of references (count each), and the references' heads and answers (count, N). */
-typedef struct query_ids {
-    int32_t *heads, *relations, *reference_counts, *reference_heads, *reference_answers;
-} query_ids;
+static const vlp_component_scoring *const scorings[VLP_COMPONENTS] = {
+    [VLP_HORIZONTAL] = &vlp_horizontal_scoring, [VLP_VERTICAL] = &vlp_vertical_scoring};
 
 struct vlp_scorer {
-    const vlp_model *model;
-    const vlp_graph *graph;
-    vlp_reference_options references;
-    int32_t batch, columns;
-    vlp_reference_finder *finder; /* made when it is first asked */
-    vlp_references *found;        /* of the last queries; NULL where none were looked for */
-    int32_t *block, *d_block;     /* (batch, 3 + 2 N) on the host, and on the backend */
-    query_ids ids, there;         /* where in them */
-    float *rows, *q, *inverse_norms;
-    float *host_inverse_norms;    /* (entities) */
-    float *horizontal, *vertical; /* (batch, columns) */
-    /* Pairs of queries and entities, grown as asked for. */
+    vlp_scorer_options options;
+    int64_t count;                /* of the last queries */
+    void *states[VLP_COMPONENTS]; /* NULL for components the model does not have */
+    /* Ids of queries, one array after the other, which cross to the backend in one copy: head entities
+     * and relations (count each), and those of each component. */
+    int32_t *block, *d_block;       /* (batch, ids_per_query) on the host, and on the backend */
+    int32_t ids[VLP_COMPONENTS];    /* per query */
+    int64_t offset[VLP_COMPONENTS]; /* per query, of a component's ids in the block */
+    int64_t ids_per_query;
+    float *head_rows, *q; /* (batch, d_e), (batch, d_q) */
+    vlp_prepared prepared;
+    /* Pairs of queries and entities, grown as needed. */
     int32_t *d_pairs;
     float *pair_scores;
     int64_t pair_capacity;
-    vlp_aggregator_work head;
 };
 
-static void *device(const vlp_scorer *scorer, int64_t count, size_t size) {
-    return scorer->model->backend->memory->allocate(scorer->model->compute, (size_t)count * size);
+bool vlp_scores_by_row(unsigned components) {
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (components >> c & 1 && !scorings[c]->by_row) return false;
+    return true;
 }
 
-static query_ids divide(const vlp_scorer *scorer, int32_t *block, int64_t count) {
-    int32_t *references = block + 3 * count;
-    return (query_ids){block, block + count, block + 2 * count, references,
-                       references + count * scorer->references.count};
+static void *device(const vlp_scorer *scorer, int64_t count, size_t size) {
+    const vlp_model *model = scorer->options.model;
+    return model->backend->memory->allocate(model->compute, (size_t)count * size);
 }
 
 static size_t block_bytes(const vlp_scorer *scorer, int64_t count) {
-    return (size_t)(count * (3 + 2 * (int64_t)scorer->references.count)) * sizeof(int32_t);
+    return (size_t)(count * scorer->ids_per_query) * sizeof(int32_t);
 }
 
 static vlp_status allocate(vlp_scorer *scorer) {
-    const vlp_model *model = scorer->model;
-    int64_t b = scorer->batch, entities = model->entities;
-    scorer->block = vlp_alloc_zero(block_bytes(scorer, b), 1);
-    scorer->d_block = model->backend->memory->allocate(model->compute, block_bytes(scorer, b));
-    scorer->rows = device(scorer, b * model->form.entity_width, sizeof(float));
-    scorer->q = device(scorer, b * model->form.query_width, sizeof(float));
-    scorer->inverse_norms = device(scorer, entities, sizeof(float));
-    scorer->host_inverse_norms = vlp_alloc_zero((size_t)entities, sizeof(float));
-    int64_t cells = b * scorer->columns;
-    scorer->horizontal = device(scorer, cells, sizeof(float));
-    scorer->vertical = device(scorer, model->vertical ? cells : 1, sizeof(float));
-    if (!scorer->block || !scorer->d_block || !scorer->rows || !scorer->q || !scorer->inverse_norms ||
-        !scorer->host_inverse_norms || !scorer->horizontal || !scorer->vertical)
-        return vlp_fail_memory("scores");
-    if (!model->vertical) return VLP_OK;
-    model->backend->rows->inverse_norms(model->compute, scorer->inverse_norms,
-                                        model->tables[VLP_TABLE_ENTITIES].value, entities,
-                                        model->form.entity_width);
-    VLP_TRY(model->backend->memory->download(model->compute, scorer->host_inverse_norms,
-                                             scorer->inverse_norms, (size_t)entities * sizeof(float)));
-    return vlp_aggregator_work_new(&scorer->head, model, scorer->batch, false);
+    const vlp_model *model = scorer->options.model;
+    int64_t batch = scorer->options.batch;
+    scorer->ids_per_query = 2; /* head entity and relation */
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        if (!vlp_model_has(model, (vlp_component)c)) continue;
+        scorer->ids[c] = scorings[c]->ids ? scorings[c]->ids(&scorer->options) : 0;
+        scorer->offset[c] = scorer->ids_per_query;
+        scorer->ids_per_query += scorer->ids[c];
+    }
+    scorer->block = vlp_alloc_zero(block_bytes(scorer, batch), 1);
+    scorer->d_block = model->backend->memory->allocate(model->compute, block_bytes(scorer, batch));
+    if (!scorer->block || !scorer->d_block) return vlp_fail_memory("scores");
+    if (vlp_model_has(model, VLP_HORIZONTAL)) {
+        scorer->head_rows = device(scorer, batch * model->form.entity_width, sizeof(float));
+        scorer->q = device(scorer, batch * model->form.query_width, sizeof(float));
+        if (!scorer->head_rows || !scorer->q) return vlp_fail_memory("scores");
+    }
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (vlp_model_has(model, (vlp_component)c))
+            VLP_TRY(scorings[c]->open(&scorer->states[c], &scorer->options));
+    return VLP_OK;
 }
 
 vlp_status vlp_scorer_open(vlp_scorer **out, const vlp_scorer_options *options) {
     *out = NULL;
     vlp_scorer *scorer = vlp_alloc_zero(1, sizeof *scorer);
     if (!scorer) return vlp_fail_memory("scores");
-    scorer->model = options->model;
-    scorer->graph = options->graph;
-    scorer->references = (vlp_reference_options)VLP_REFERENCE_OPTIONS_INIT;
-    scorer->references.count = options->references;
-    scorer->references.per_head = options->references_per_head;
-    scorer->references.threads = options->threads;
-    scorer->batch = options->batch;
-    scorer->columns = options->columns;
+    scorer->options = *options;
     vlp_status status = allocate(scorer);
     if (status != VLP_OK) {
         vlp_scorer_free(scorer);
@@ -89,178 +74,115 @@ vlp_status vlp_scorer_open(vlp_scorer **out, const vlp_scorer_options *options) 
     return VLP_OK;
 }
 
-vlp_status vlp_scorer_new(vlp_scorer **out, const vlp_model *model, const vlp_dataset *dataset,
-                          int32_t references, int32_t references_per_head, int32_t batch,
-                          int32_t threads) {
-    vlp_scorer_options options = {.model = model,
-                                  .graph = dataset->graph,
-                                  .references = references,
-                                  .references_per_head = references_per_head,
-                                  .batch = batch,
-                                  .columns = model->entities,
-                                  .threads = threads};
-    return vlp_scorer_open(out, &options);
-}
-
 void vlp_scorer_free(vlp_scorer *scorer) {
     if (!scorer) return;
-    const vlp_model *model = scorer->model;
-    void *there[] = {scorer->d_block,    scorer->rows,     scorer->q,       scorer->inverse_norms,
-                     scorer->horizontal, scorer->vertical, scorer->d_pairs, scorer->pair_scores};
-    vlp_free(scorer->block);
-    vlp_free(scorer->host_inverse_norms);
+    const vlp_model *model = scorer->options.model;
+    void *there[] = {scorer->d_block, scorer->head_rows, scorer->q, scorer->d_pairs,
+                     scorer->pair_scores};
+    for (int c = 0; c < VLP_COMPONENTS; c++) scorings[c]->close(scorer->states[c]);
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         if (there[i]) model->backend->memory->release(model->compute, there[i]);
-    vlp_aggregator_work_free(&scorer->head, model);
-    vlp_references_free(scorer->found);
-    vlp_reference_finder_free(scorer->finder);
+    vlp_free(scorer->block);
     vlp_free(scorer);
 }
 
 /* ---- Preparing ----------------------------------------------------------------------------------- */
 
-/* Finds the references of the queries. */
-static vlp_status find_references(vlp_scorer *scorer, const vlp_query *queries, int64_t count) {
-    int32_t most = scorer->references.count;
-    if (most > 0 && !scorer->finder)
-        VLP_TRY(vlp_reference_finder_new(&scorer->finder, scorer->graph, &scorer->references));
-    if (most > 0) VLP_TRY(vlp_reference_finder_find(&scorer->found, scorer->finder, queries, count));
+/* The ids of a component in a block of the last queries. */
+static int32_t *ids_of(const vlp_scorer *scorer, int32_t *block, int c) {
+    return block + scorer->count * scorer->offset[c];
+}
+
+vlp_status vlp_scorer_find(vlp_scorer *scorer, unsigned components, const vlp_query *queries,
+                           int64_t count) {
+    assert(count <= scorer->options.batch);
+    scorer->count = count;
     for (int64_t i = 0; i < count; i++) {
-        int32_t size = 0;
-        const vlp_reference *list = scorer->found ? vlp_references_get(scorer->found, i, &size) : NULL;
-        scorer->ids.reference_counts[i] = size;
-        for (int32_t j = 0; j < size; j++) {
-            vlp_triple edge = scorer->graph->triples[list[j].edge];
-            bool forward = queries[i].relation < scorer->graph->relations;
-            scorer->ids.reference_heads[i * most + j] = forward ? edge.head : edge.tail;
-            scorer->ids.reference_answers[i * most + j] = forward ? edge.tail : edge.head;
-        }
+        scorer->block[i] = queries[i].entity;
+        scorer->block[count + i] = queries[i].relation;
     }
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (scorer->states[c] && components >> c & 1 && scorings[c]->find)
+            VLP_TRY(
+                scorings[c]->find(scorer->states[c], ids_of(scorer, scorer->block, c), queries, count));
     return VLP_OK;
 }
 
-static void copy_references(vlp_scorer *scorer, const vlp_reference_batch *given, int64_t count) {
-    size_t bytes = (size_t)(count * scorer->references.count) * sizeof(int32_t);
-    if (bytes > 0) {
-        memcpy(scorer->ids.reference_heads, given->heads, bytes);
-        memcpy(scorer->ids.reference_answers, given->answers, bytes);
-    }
-    memcpy(scorer->ids.reference_counts, given->counts, (size_t)count * sizeof(int32_t));
-}
-
-vlp_status vlp_scorer_look(vlp_scorer *scorer, const vlp_query *queries, int64_t count,
-                           const vlp_reference_batch *given) {
-    assert(count <= scorer->batch);
-    vlp_references_free(scorer->found);
-    scorer->found = NULL;
-    scorer->ids = divide(scorer, scorer->block, count);
-    for (int64_t i = 0; i < count; i++) {
-        scorer->ids.heads[i] = queries[i].entity;
-        scorer->ids.relations[i] = queries[i].relation;
-    }
-    if (!scorer->model->vertical) return VLP_OK;
-    if (!given) return find_references(scorer, queries, count);
-    copy_references(scorer, given, count);
-    return VLP_OK;
-}
-
-vlp_status vlp_scorer_make(vlp_scorer *scorer, int64_t count) {
-    const vlp_model *model = scorer->model;
+vlp_status vlp_scorer_make(vlp_scorer *scorer, unsigned components) {
+    const vlp_model *model = scorer->options.model;
     const vlp_backend *backend = model->backend;
-    const query_ids *there = &scorer->there;
-    scorer->there = divide(scorer, scorer->d_block, count);
+    int64_t count = scorer->count;
     VLP_TRY(backend->memory->upload(model->compute, scorer->d_block, scorer->block,
                                     block_bytes(scorer, count)));
-    backend->rows->gather(model->compute, scorer->rows, model->tables[VLP_TABLE_ENTITIES].value,
-                          there->heads, count, model->form.entity_width);
-    vlp_related_rows heads = vlp_model_related(model, scorer->rows, there->relations, count);
-    backend->transform->query(model->compute, scorer->q, &model->form, &heads, false);
-    if (!model->vertical) return VLP_OK;
-    vlp_reference_batch references = {there->reference_heads, there->reference_answers,
-                                      there->reference_counts, scorer->references.count};
-    vlp_aggregator_forward(model, &scorer->head, scorer->rows, there->relations, scorer->q, &references,
-                           count);
+    vlp_prepared *prepared = &scorer->prepared;
+    *prepared = (vlp_prepared){count, scorer->d_block, scorer->d_block + count, NULL, NULL};
+    if (vlp_model_has(model, VLP_HORIZONTAL)) {
+        backend->rows->gather(model->compute, scorer->head_rows, vlp_model_entities(model)->value,
+                              prepared->heads, count, model->form.entity_width);
+        vlp_related_rows heads = vlp_model_related(model, scorer->head_rows, prepared->relations, count);
+        backend->transform->query(model->compute, scorer->q, &model->form, &heads, false);
+        prepared->head_rows = scorer->head_rows;
+        prepared->q = scorer->q;
+    }
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (scorer->states[c] && components >> c & 1 && scorings[c]->prepare)
+            VLP_TRY(
+                scorings[c]->prepare(scorer->states[c], prepared, ids_of(scorer, scorer->d_block, c)));
     return VLP_OK;
 }
 
-vlp_status vlp_scorer_prepare(vlp_scorer *scorer, const vlp_query *queries, int64_t count,
-                              const vlp_reference_batch *given) {
-    VLP_TRY(vlp_scorer_look(scorer, queries, count, given));
-    return vlp_scorer_make(scorer, count);
+vlp_status vlp_scorer_prepare(vlp_scorer *scorer, const vlp_query *queries, int64_t count) {
+    VLP_TRY(vlp_scorer_find(scorer, scorer->options.model->components, queries, count));
+    return vlp_scorer_make(scorer, scorer->options.model->components);
 }
 
-const vlp_references *vlp_scorer_found(const vlp_scorer *scorer) {
-    return scorer->found;
+const vlp_references *vlp_scorer_references(const vlp_scorer *scorer) {
+    const void *vertical = scorer->states[VLP_VERTICAL];
+    return vertical ? vlp_vertical_found(vertical) : NULL;
 }
 
-const float *vlp_scorer_inverse_norms(const vlp_scorer *scorer) {
-    return scorer->inverse_norms;
+void vlp_scorer_give_references(vlp_scorer *scorer, const vlp_reference_batch *references) {
+    vlp_vertical_give(scorer->states[VLP_VERTICAL], ids_of(scorer, scorer->block, VLP_VERTICAL),
+                      references, scorer->count);
 }
 
 /* ---- Scores -------------------------------------------------------------------------------------- */
 
-/* f_c of the prepared queries with some entities, as far as a product makes it; NULL without a head. */
-static const float *make_vertical(vlp_scorer *scorer, int64_t count, int32_t first, int32_t columns) {
-    const vlp_model *model = scorer->model;
-    if (!model->vertical) return NULL;
-    int32_t e = model->form.entity_width;
-    const float *rows = model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * e;
-    model->backend->blas->product(model->compute, scorer->vertical,
-                                  &(vlp_product){.transpose_b = true,
-                                                 .m = count,
-                                                 .n = columns,
-                                                 .k = e,
-                                                 .alpha = 1,
-                                                 .lda = e,
-                                                 .ldb = e,
-                                                 .ldc = columns},
-                                  scorer->head.output, rows);
-    return scorer->vertical;
-}
-
-vlp_status vlp_scorer_columns(const float **horizontal, const float **vertical, vlp_scorer *scorer,
-                              int64_t count, int32_t first, int32_t columns) {
-    assert(columns <= scorer->columns);
-    const vlp_model *model = scorer->model;
-    const float *rows =
-        model->tables[VLP_TABLE_ENTITIES].value + (int64_t)first * model->form.entity_width;
-    vlp_related_rows queries = vlp_model_related(model, scorer->q, scorer->there.relations, count);
-    VLP_TRY(model->backend->scores->all(model->compute, scorer->horizontal, &model->form, &queries, rows,
-                                        columns));
-    *horizontal = scorer->horizontal;
-    *vertical = make_vertical(scorer, count, first, columns);
+vlp_status vlp_scorer_columns(vlp_score_tile *out, vlp_scorer *scorer, int32_t first, int32_t columns) {
+    assert(columns <= scorer->options.columns);
+    *out = (vlp_score_tile){.first = first, .columns = columns};
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (scorer->states[c])
+            VLP_TRY(scorings[c]->columns(&out->components[c], scorer->states[c], &scorer->prepared,
+                                         first, columns));
     return VLP_OK;
 }
 
-void vlp_scorer_ranked(vlp_ranked *out, vlp_scorer *scorer, int64_t count) {
-    const vlp_model *model = scorer->model;
-    assert(scorer->columns == model->entities);
-    *out = (vlp_ranked){.queries = vlp_model_related(model, scorer->q, scorer->there.relations, count),
-                        .entities = model->entities,
-                        .form = &model->form,
-                        .entity_table = model->tables[VLP_TABLE_ENTITIES].value,
-                        .horizontal = scorer->horizontal,
-                        .vertical = make_vertical(scorer, count, 0, model->entities)};
-    if (out->vertical)
-        model->backend->rows->scale_columns(model->compute, scorer->vertical, scorer->inverse_norms,
-                                            count, model->entities);
-}
-
-vlp_status vlp_scorer_run(const float **horizontal, const float **vertical, vlp_scorer *scorer,
-                          const vlp_query *queries, int64_t count) {
-    const vlp_model *model = scorer->model;
-    VLP_TRY(vlp_scorer_prepare(scorer, queries, count, NULL));
-    VLP_TRY(vlp_scorer_columns(horizontal, vertical, scorer, count, 0, model->entities));
-    if (*vertical)
-        model->backend->rows->scale_columns(model->compute, scorer->vertical, scorer->inverse_norms,
-                                            count, model->entities);
+vlp_status vlp_scorer_all(const float *out[VLP_MAX_COMPONENTS], vlp_scorer *scorer) {
+    assert(scorer->options.columns == scorer->options.model->entities);
+    for (int c = 0; c < VLP_MAX_COMPONENTS; c++) out[c] = NULL;
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (scorer->states[c]) VLP_TRY(scorings[c]->all(&out[c], scorer->states[c], &scorer->prepared));
     return VLP_OK;
 }
 
-/* Room for pairs on the backend. */
+vlp_status vlp_scorer_ranked(vlp_ranked *out, vlp_scorer *scorer) {
+    assert(scorer->options.columns == scorer->options.model->entities);
+    *out = (vlp_ranked){.queries = {.count = scorer->count}, .entities = scorer->options.columns};
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        if (!scorer->states[c]) continue;
+        if (scorings[c]->rank)
+            scorings[c]->rank(out, scorer->states[c], &scorer->prepared);
+        else
+            VLP_TRY(scorings[c]->all(&out->scores[c], scorer->states[c], &scorer->prepared));
+    }
+    return VLP_OK;
+}
+
+/* Capacity for pairs on the backend. */
 static vlp_status reserve_pairs(vlp_scorer *scorer, int64_t pairs) {
     if (pairs <= scorer->pair_capacity) return VLP_OK;
-    const vlp_model *model = scorer->model;
+    const vlp_model *model = scorer->options.model;
     if (scorer->d_pairs) model->backend->memory->release(model->compute, scorer->d_pairs);
     if (scorer->pair_scores) model->backend->memory->release(model->compute, scorer->pair_scores);
     scorer->pair_capacity = 0;
@@ -271,40 +193,17 @@ static vlp_status reserve_pairs(vlp_scorer *scorer, int64_t pairs) {
     return VLP_OK;
 }
 
-/* out (count, width) of one kind of score. */
-static vlp_status score_pairs(float *out, const vlp_scorer *scorer, const vlp_form *form,
-                              const float *queries, const vlp_pairs *pairs) {
-    const vlp_model *model = scorer->model;
-    vlp_related_rows related = vlp_model_related(model, queries, scorer->there.relations, pairs->batch);
-    VLP_TRY(model->backend->pairs->scores(model->compute, scorer->pair_scores, form, &related, pairs));
-    return model->backend->memory->download(model->compute, out, scorer->pair_scores,
-                                            (size_t)pairs->batch * (size_t)pairs->width * sizeof *out);
-}
-
-vlp_status vlp_scorer_pairs(float *horizontal, float *vertical, vlp_scorer *scorer,
-                            const int32_t *entities, int64_t count, int32_t width) {
-    const vlp_model *model = scorer->model;
-    int64_t cells = count * width;
+vlp_status vlp_scorer_pairs(float *const out[VLP_MAX_COMPONENTS], vlp_scorer *scorer,
+                            const int32_t *entities, int32_t width) {
+    const vlp_model *model = scorer->options.model;
+    int64_t cells = scorer->count * width;
     if (cells == 0) return VLP_OK;
     VLP_TRY(reserve_pairs(scorer, cells));
     VLP_TRY(model->backend->memory->upload(model->compute, scorer->d_pairs, entities,
                                            (size_t)cells * sizeof *entities));
-    vlp_pairs pairs = {.batch = (int32_t)count,
-                       .width = width,
-                       .entities = scorer->d_pairs,
-                       .table = model->tables[VLP_TABLE_ENTITIES].value,
-                       .table_rows = model->entities};
-    if (horizontal) VLP_TRY(score_pairs(horizontal, scorer, &model->form, scorer->q, &pairs));
-    if (!vertical || !model->vertical) return VLP_OK;
-    /* The cosine is a dot product with the entity's row, which is then divided by its length. */
-    int32_t e = model->form.entity_width;
-    vlp_form dot = {.transform = VLP_SCALE,
-                    .similarity = VLP_DOT,
-                    .entity_width = e,
-                    .relation_width = e,
-                    .query_width = e};
-    VLP_TRY(score_pairs(vertical, scorer, &dot, scorer->head.output, &pairs));
-    for (int64_t i = 0; i < cells; i++)
-        if (entities[i] >= 0) vertical[i] *= scorer->host_inverse_norms[entities[i]];
+    vlp_scored_pairs pairs = {width, entities, scorer->d_pairs, scorer->pair_scores};
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (out[c] && scorer->states[c])
+            VLP_TRY(scorings[c]->pairs(out[c], scorer->states[c], &scorer->prepared, &pairs));
     return VLP_OK;
 }

@@ -1,46 +1,44 @@
-/* The scores of a batch of queries in parts, for those who do not want all entities at once. See
- * evaluate.h for the simple way. */
+/* The scores of a batch of queries by the components of a model. Queries are found (host) and made
+ * (backend); then scores are asked for, of a tile of entities, of all entities, or of given pairs. */
 #ifndef VLP_EVAL_SCORER_H
 #define VLP_EVAL_SCORER_H
 
-#include "eval/evaluate.h"
+#include "eval/component.h"
 
-typedef struct vlp_scorer_options {
-    const vlp_model *model;
-    const vlp_graph *graph;                  /* where references come from; in the model's numbers */
-    int32_t references, references_per_head; /* as the head was trained */
-    int32_t batch;                           /* queries at a time */
-    int32_t columns;                         /* entities at a time */
-    int32_t threads;
-} vlp_scorer_options;
+typedef struct vlp_scorer vlp_scorer;
 vlp_status vlp_scorer_open(vlp_scorer **out, const vlp_scorer_options *options);
+void vlp_scorer_free(vlp_scorer *scorer);
 
-/* Makes q and t' of the queries; count <= batch. References are looked for in the graph, or `given`:
- * host arrays (count, references) in the scorer's width. */
-vlp_status vlp_scorer_prepare(vlp_scorer *scorer, const vlp_query *queries, int64_t count,
-                              const vlp_reference_batch *given);
-/* The same in two halves. The first is the host's, and may be done while the backend is still busy with
- * what was asked of the queries before; the second tells the backend. */
-vlp_status vlp_scorer_look(vlp_scorer *scorer, const vlp_query *queries, int64_t count,
-                           const vlp_reference_batch *given);
-vlp_status vlp_scorer_make(vlp_scorer *scorer, int64_t count);
-/* What was found for the queries of the last vlp_scorer_look; NULL where nothing was looked for. */
-const vlp_references *vlp_scorer_found(const vlp_scorer *scorer);
+/* Prepares queries for all components; count is at most the scorer's batch. */
+vlp_status vlp_scorer_prepare(vlp_scorer *scorer, const vlp_query *queries, int64_t count);
+/* The same in two halves, for some components (bits). The first is the host's, and may run while the
+ * backend is still busy with the queries before; the second starts the backend's work. */
+vlp_status vlp_scorer_find(vlp_scorer *scorer, unsigned components, const vlp_query *queries,
+                           int64_t count);
+vlp_status vlp_scorer_make(vlp_scorer *scorer, unsigned components);
 
-/* Scores (count, columns) of the prepared queries with entities first .. first + columns - 1, borrowed
- * arrays on the backend. `vertical` (NULL without a head) has still to be multiplied by the inverse norm
- * of each entity, (entities) on the backend: whoever reads the scores next does so in passing. */
-vlp_status vlp_scorer_columns(const float **horizontal, const float **vertical, vlp_scorer *scorer,
-                              int64_t count, int32_t first, int32_t columns);
-const float *vlp_scorer_inverse_norms(const vlp_scorer *scorer);
+/* The references that the last vlp_scorer_find found; NULL where none were looked for. */
+const vlp_references *vlp_scorer_references(const vlp_scorer *scorer);
+/* Gives the vertical component the references of the queries of the last vlp_scorer_find, which did not
+ * find any for it: host arrays of the scorer's capacity. For models that have it. */
+void vlp_scorer_give_references(vlp_scorer *scorer, const vlp_reference_batch *references);
 
-/* What a ranking of the prepared queries among all entities has to know of them: all but answers, filter
- * and mixtures. f_c is made, f_g is not yet. For scorers of as many columns as there are entities. */
-void vlp_scorer_ranked(vlp_ranked *out, vlp_scorer *scorer, int64_t count);
+/* The scores of the prepared queries with entities first .. first + columns - 1, borrowed until the next
+ * call. */
+vlp_status vlp_scorer_columns(vlp_score_tile *out, vlp_scorer *scorer, int32_t first, int32_t columns);
 
-/* Scores (count, width) of the prepared queries with entities of their own, -1 for none; host arrays,
- * either may be NULL. Without a head `vertical` is left as it is. */
-vlp_status vlp_scorer_pairs(float *horizontal, float *vertical, vlp_scorer *scorer,
-                            const int32_t *entities, int64_t count, int32_t width);
+/* For scorers of as many columns as there are entities: the scores with all of them, borrowed arrays
+ * (count, entities) on the backend, NULL for components the model does not have; and the part of a
+ * ranking that the scorer knows, which is all but answers, filter and mixtures. */
+vlp_status vlp_scorer_all(const float *out[VLP_MAX_COMPONENTS], vlp_scorer *scorer);
+vlp_status vlp_scorer_ranked(vlp_ranked *out, vlp_scorer *scorer);
+
+/* out[c] (count, width): scores of the prepared queries with entities of their own (-1: masked), host
+ * arrays. out[c] NULL: not wanted. */
+vlp_status vlp_scorer_pairs(float *const out[VLP_MAX_COMPONENTS], vlp_scorer *scorer,
+                            const int32_t *entities, int32_t width);
+
+/* Whether entities with the same embedding have the same scores. */
+bool vlp_scores_by_row(unsigned components);
 
 #endif

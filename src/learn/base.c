@@ -122,8 +122,10 @@ static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const c
     vlp_settings settings;
     char checksum[33];
     vlp_status status = VLP_OK;
-    VLP_CHECK(vlp_model_new(&other, model->backend, model->compute, &model->options, model->entities,
-                            model->relations, false, false));
+    VLP_CHECK(vlp_model_new(
+        &other, model->backend, model->compute,
+        &(vlp_model_shape){model->options, model->entities, model->relations, 1u << VLP_HORIZONTAL},
+        false));
     VLP_CHECK(vlp_run_folder_load_facts(&facts, base));
     VLP_CHECK(vlp_run_folder_settings(&settings, base));
     VLP_CHECK(vlp_run_folder_verify(&facts, &settings, base));
@@ -136,10 +138,11 @@ static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const c
         goto out;
     }
     VLP_CHECK(vlp_run_folder_load_model(other, &progress, &facts, base));
-    for (int id = VLP_TABLE_ENTITIES; id <= VLP_TABLE_RELATIONS; id++) {
-        float *loaded = other->tables[id].value;
-        other->tables[id].value = model->tables[id].value;
-        model->tables[id].value = loaded;
+    for (int32_t i = 0; i < other->table_count; i++) {
+        float **mine = &model->tables[model->ranges[VLP_HORIZONTAL].first + i].value;
+        float *loaded = other->tables[i].value;
+        other->tables[i].value = *mine;
+        *mine = loaded;
     }
 out:
     vlp_model_free(other);
@@ -228,7 +231,7 @@ static vlp_status check_finite(const float *values, int64_t count, const char *f
 
 static vlp_status load_entities(vlp_model *model, const vlp_dataset *dataset, const char *folder,
                                 const vlp_observer *observer) {
-    vlp_table *table = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *table = vlp_model_entities(model);
     vlp_array array = {0};
     vlp_status status = VLP_OK;
     int64_t *rows = vlp_alloc((size_t)table->rows, sizeof *rows);
@@ -308,7 +311,7 @@ static void take_relation(float *out, const vlp_model *model, const relation_arr
 }
 
 static vlp_status load_relations(vlp_model *model, const vlp_dataset *dataset, const char *folder) {
-    vlp_table *table = &model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *table = vlp_model_relations(model);
     int32_t relations = vlp_dataset_relation_count(dataset);
     relation_arrays from = {.count = 0};
     vlp_status status = VLP_OK;

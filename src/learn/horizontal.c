@@ -1,48 +1,208 @@
-/* The horizontal loss L2 of a step: sampled negatives, or 1-to-All cross-entropy with N3 and relation
- * prediction. */
+/* The training of the horizontal component: the embeddings by the horizontal loss, which is over sampled
+ * negatives, or 1-to-All cross-entropy with N3 and relation prediction. */
+#include <string.h>
+
 #include "learn/trainer_internal.h"
 
-/* The paper's L2 over sampled negatives: gradients of q and of entities. */
-static vlp_status negative_step(vlp_trainer *trainer) {
+/* ---- Opening ------------------------------------------------------------------------------------- */
+
+static vlp_status prepare_graph(vlp_horizontal_state *mine, const vlp_trainer *trainer) {
+    const vlp_settings *settings = trainer->settings;
+    const vlp_dataset *dataset = trainer->dataset;
+    if (settings->loss == VLP_LOSS_NEGATIVES || settings->query_weights)
+        VLP_TRY(vlp_filter_new(&mine->known, dataset, 1u << VLP_TRAIN));
+    if (settings->loss != VLP_LOSS_NEGATIVES || settings->negatives_from != VLP_NEGATIVES_RED)
+        return VLP_OK;
+    vlp_skeleton *skeleton = NULL;
+    VLP_TRY(vlp_skeleton_new(&skeleton, dataset->graph, settings->threads));
+    vlp_status status =
+        vlp_shells_new(&mine->shells, skeleton, 8, (int64_t)settings->distance_memory << 20,
+                       settings->threads, trainer->observer);
+    vlp_skeleton_free(skeleton);
+    return status;
+}
+
+/* Where the known answers of every training query are in the filter's list. */
+static vlp_status find_known(vlp_horizontal_state *mine, const vlp_trainer *trainer) {
+    int64_t train = trainer->queries / 2, total;
+    const vlp_triple *triples = trainer->dataset->splits[VLP_TRAIN].items;
+    int32_t relations = vlp_dataset_relation_count(trainer->dataset);
+    const int32_t *list = vlp_filter_list(mine->known, &total);
+    if (total > UINT32_MAX)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%lld known answers are more than a trainer can hold",
+                        (long long)total);
+    mine->known_begin = vlp_alloc((size_t)trainer->queries, sizeof *mine->known_begin);
+    mine->known_counts = vlp_alloc((size_t)trainer->queries, sizeof *mine->known_counts);
+    if (!mine->known_begin || !mine->known_counts) return vlp_fail_memory("known answers");
+#pragma omp parallel for num_threads(vlp_thread_count(trainer->settings->threads)) schedule(static)
+    for (int64_t query = 0; query < trainer->queries; query++) {
+        vlp_triple triple = triples[query % train];
+        bool forward = query < train;
+        int64_t count;
+        const int32_t *answers = vlp_filter_answers(mine->known, forward ? triple.head : triple.tail,
+                                                    triple.relation + (forward ? 0 : relations), &count);
+        mine->known_begin[query] = (uint32_t)(answers - list);
+        mine->known_counts[query] = (int32_t)count;
+    }
+    return VLP_OK;
+}
+
+static vlp_status upload_known(vlp_horizontal_state *mine, vlp_trainer *trainer) {
+    vlp_query_tables *tables = &trainer->tables;
+    int64_t queries = trainer->queries, known = 0;
+    VLP_TRY(find_known(mine, trainer));
+    const int32_t *list = vlp_filter_list(mine->known, &known);
+    VLP_TRY(vlp_trainer_resident(trainer, &mine->known_list, list, known, sizeof *list));
+    VLP_TRY(vlp_trainer_resident(trainer, &tables->known_begin, mine->known_begin, queries,
+                                 sizeof *tables->known_begin));
+    return vlp_trainer_resident(trainer, &tables->known_counts, mine->known_counts, queries,
+                                sizeof *tables->known_counts);
+}
+
+static vlp_status upload_shells(vlp_horizontal_state *mine, vlp_trainer *trainer) {
+    const vlp_shells *shells = mine->shells;
+    vlp_shell_view *view = &mine->view;
+    int64_t nodes = shells->nodes, stride = vlp_shells_stride(shells->nodes);
+    *view = (vlp_shell_view){.nodes = shells->nodes, .limit = shells->limit, .stride = stride};
+    VLP_TRY(vlp_trainer_resident(trainer, &view->matrix, shells->matrix, nodes * stride, 1));
+    VLP_TRY(vlp_trainer_resident(trainer, &view->counts, shells->counts, nodes * (shells->limit + 1),
+                                 sizeof *shells->counts));
+    VLP_TRY(vlp_trainer_resident(trainer, &view->near, shells->near, nodes, 1));
+    VLP_TRY(vlp_trainer_resident(trainer, &view->near_offset, shells->near_offset, nodes + 1,
+                                 sizeof *shells->near_offset));
+    return vlp_trainer_resident(trainer, &view->near_member, shells->near_member,
+                                shells->near_offset[nodes], sizeof *shells->near_member);
+}
+
+static vlp_status allocate(vlp_horizontal_state *mine, vlp_trainer *trainer) {
+    const vlp_settings *settings = trainer->settings;
+    const vlp_model *model = trainer->model;
+    const vlp_form *form = &model->form;
+    vlp_batch *chosen = &trainer->chosen;
+    int64_t b = trainer->batch, e = form->entity_width, q = form->query_width;
+    bool all = settings->loss == VLP_LOSS_CROSS_ENTROPY, bf16 = all && trainer->uses_bf16;
+    int64_t pairs = all ? 0 : b * mine->width;
+    int64_t cells = trainer->block * vlp_trainer_stride(trainer, model->entities);
+    int64_t asked = settings->relation_prediction > 0 ? b : 0;
+    int64_t padded = vlp_bf16_layout_stride(&vlp_model_entities(model)->layout);
+    int64_t relations = vlp_trainer_stride(trainer, model->relations);
+    const vlp_trainer_array arrays[] = {{&chosen->pairs, pairs, sizeof(int32_t)},
+                                        {&chosen->known_begin, pairs ? b : 0, sizeof(int64_t)},
+                                        {&chosen->known_end, pairs ? b : 0, sizeof(int64_t)},
+                                        {&mine->scores, pairs, sizeof(float)},
+                                        {&mine->row_loss, b, sizeof(float)},
+                                        {&mine->heads_grad, (b + asked) * e, sizeof(float)},
+                                        {&mine->q_grad, b * q, sizeof(float)},
+                                        {&mine->logits, all ? cells : 0, sizeof(float)},
+                                        {&mine->bf16_q, bf16 ? b * padded : 0, sizeof(vlp_bf16)},
+                                        {&mine->bf16_logits, bf16 ? cells : 0, sizeof(vlp_bf16)},
+                                        {&mine->answer_rows, asked * e, sizeof(float)},
+                                        {&mine->v, asked * form->relation_width, sizeof(float)},
+                                        {&mine->v_grad, asked * form->relation_width, sizeof(float)},
+                                        {&mine->relation_logits, asked * relations, sizeof(float)}};
+    VLP_TRY(vlp_trainer_allocate(trainer, arrays, (int32_t)(sizeof arrays / sizeof *arrays)));
+    mine->answers_grad = mine->heads_grad + b * e;
+    chosen->width = mine->width;
+    return VLP_OK;
+}
+
+/* Pairs are numbered by int32_t. */
+static vlp_status check_pairs(const vlp_settings *settings, int32_t batch) {
+    if (settings->loss != VLP_LOSS_NEGATIVES || batch * ((int64_t)settings->negatives + 1) <= INT32_MAX)
+        return VLP_OK;
+    return vlp_fail(VLP_ERROR_ARGUMENT,
+                    "%d queries with %d negatives each are more than %d pairs; negatives = %d would "
+                    "fit, or a smaller batch",
+                    batch, settings->negatives, INT32_MAX, INT32_MAX / batch - 1);
+}
+
+static vlp_status open_training(void **state, vlp_trainer *trainer) {
+    const vlp_settings *settings = trainer->settings;
+    VLP_TRY(check_pairs(settings, trainer->batch));
+    vlp_horizontal_state *mine = *state = vlp_alloc_zero(1, sizeof *mine);
+    if (!mine) return vlp_fail_memory("a trainer");
+    mine->width = settings->negatives + 1;
+    mine->fused = trainer->uses_bf16 && settings->loss == VLP_LOSS_NEGATIVES && settings->clip == 0 &&
+                  settings->optimizer != VLP_LAZY_ADAM && !trainer->embeddings_shared &&
+                  !vlp_form_transforms_answers(&trainer->model->form);
+    VLP_TRY(prepare_graph(mine, trainer));
+    if (mine->known) VLP_TRY(upload_known(mine, trainer));
+    if (mine->shells) VLP_TRY(upload_shells(mine, trainer));
+    return allocate(mine, trainer);
+}
+
+static void close_training(void *state) {
+    vlp_horizontal_state *mine = state;
+    vlp_free(mine->known_begin);
+    vlp_free(mine->known_counts);
+    vlp_filter_free(mine->known);
+    vlp_shells_free(mine->shells);
+    vlp_free(mine);
+}
+
+static double rate(const vlp_settings *settings) {
+    return settings->rate;
+}
+
+/* The others read the embeddings. */
+static bool independent(const vlp_settings *settings) {
+    (void)settings;
+    return false;
+}
+
+/* ---- The loss ------------------------------------------------------------------------------------ */
+
+vlp_pairs vlp_horizontal_pairs(const vlp_horizontal_state *mine, const vlp_trainer *trainer) {
+    const vlp_table *entities = vlp_model_entities(trainer->model);
+    return (vlp_pairs){.batch = trainer->batch,
+                       .width = mine->width,
+                       .entities = trainer->chosen.pairs,
+                       .table = entities->value,
+                       .table_rows = trainer->model->entities,
+                       .bf16 = trainer->uses_bf16 ? entities->bf16 : NULL,
+                       .layout = entities->layout};
+}
+
+/* Over sampled negatives: gradients of q and of entities. */
+static vlp_status negative_step(vlp_horizontal_state *mine, vlp_trainer *trainer) {
     const vlp_settings *settings = trainer->settings;
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_batch *chosen = &trainer->chosen;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
-              *relations = &model->tables[VLP_TABLE_RELATIONS];
-    vlp_sample_options sampling = {trainer->shells ? &trainer->view : NULL, (float)settings->alpha0,
+    const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
+    vlp_sample_options sampling = {mine->shells ? &mine->view : NULL, (float)settings->alpha0,
                                    model->entities, settings->negatives, settings->seed};
     vlp_sampled_queries sampled = {trainer->batch, chosen->heads, chosen->known_begin, chosen->known_end,
-                                   trainer->known_list};
+                                   mine->known_list};
     VLP_TRY(backend->sample->negatives(model->compute, chosen->pairs, &sampled, &sampling));
-    vlp_pairs pairs = vlp_trainer_pairs(trainer);
+    vlp_pairs pairs = vlp_horizontal_pairs(mine, trainer);
     vlp_related_rows queries = vlp_model_related(model, trainer->q, chosen->relations, trainer->batch);
-    VLP_TRY(backend->pairs->scores(model->compute, trainer->scores, &model->form, &queries, &pairs));
+    VLP_TRY(backend->pairs->scores(model->compute, mine->scores, &model->form, &queries, &pairs));
     vlp_weight_form weights = {(vlp_weighing)settings->weights, (float)settings->alpha1,
                                (float)settings->alpha2, (float)settings->tau,
                                settings->red_form == VLP_RED_PUBLISHED};
-    backend->loss->negative(model->compute, trainer->scores, trainer->row_loss, &weights,
-                            chosen->weights, trainer->batch, trainer->width);
-    vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, trainer->batch, 1);
+    backend->loss->negative(model->compute, mine->scores, mine->row_loss, &weights, chosen->weights,
+                            trainer->batch, mine->width);
+    vlp_trainer_add_loss(trainer, VLP_HORIZONTAL, mine->row_loss, trainer->batch, 1);
     /* Fused, the entities' gradients are computed by their update. */
-    vlp_pair_gradients out = {.queries = trainer->q_grad,
+    vlp_pair_gradients out = {.queries = mine->q_grad,
                               .entities = vlp_table_gradient_of(entities),
                               .relations = relations->grad};
-    if (trainer->fused) out.entities.rows = NULL;
-    return backend->pairs->backward(model->compute, &out, &model->form, trainer->scores, &queries,
-                                    &pairs);
+    if (mine->fused) out.entities.rows = NULL;
+    return backend->pairs->backward(model->compute, &out, &model->form, mine->scores, &queries, &pairs);
 }
 
 /* 1-to-All cross-entropy of the dot models, a block of queries. Products run over the padding too (see
  * vlp_table). */
-static void all_block(vlp_trainer *trainer, int64_t start, int64_t rows, bool first) {
+static void all_block(vlp_horizontal_state *mine, vlp_trainer *trainer, int64_t start, int64_t rows,
+                      bool first) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(model);
     int32_t width = model->form.query_width;
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
     const float *q = trainer->q + start * width;
-    backend->blas->product(model->compute, trainer->logits,
+    backend->blas->product(model->compute, mine->logits,
                            &(vlp_product){.transpose_b = true,
                                           .m = rows,
                                           .n = stride,
@@ -52,7 +212,7 @@ static void all_block(vlp_trainer *trainer, int64_t start, int64_t rows, bool fi
                                           .ldb = width,
                                           .ldc = stride},
                            q, entities->value);
-    backend->loss->softmax(model->compute, trainer->logits, NULL, trainer->row_loss,
+    backend->loss->softmax(model->compute, mine->logits, NULL, mine->row_loss,
                            &(vlp_softmax){.count = rows,
                                           .columns = model->entities,
                                           .stride = stride,
@@ -60,10 +220,10 @@ static void all_block(vlp_trainer *trainer, int64_t start, int64_t rows, bool fi
                                           .weights = trainer->chosen.weights + start,
                                           .temperature = 1});
     backend->blas->product(
-        model->compute, trainer->q_grad + start * width,
+        model->compute, mine->q_grad + start * width,
         &(vlp_product){
             .m = rows, .n = width, .k = stride, .alpha = 1, .lda = stride, .ldb = width, .ldc = width},
-        trainer->logits, entities->value);
+        mine->logits, entities->value);
     backend->blas->product(model->compute, entities->grad,
                            &(vlp_product){.transpose_a = true,
                                           .m = stride,
@@ -74,19 +234,20 @@ static void all_block(vlp_trainer *trainer, int64_t start, int64_t rows, bool fi
                                           .lda = stride,
                                           .ldb = width,
                                           .ldc = width},
-                           trainer->logits, q);
+                           mine->logits, q);
 }
 
 /* The same over bf16 copies. */
-static void all_block_bf16(vlp_trainer *trainer, int64_t start, int64_t rows, bool first) {
+static void all_block_bf16(vlp_horizontal_state *mine, vlp_trainer *trainer, int64_t start, int64_t rows,
+                           bool first) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(model);
     int32_t width = model->form.query_width, padded = vlp_bf16_layout_stride(&entities->layout);
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
-    backend->bf16->convert_rows(model->compute, trainer->bf16_q, &entities->layout,
+    backend->bf16->convert_rows(model->compute, mine->bf16_q, &entities->layout,
                                 trainer->q + start * width, width, rows);
-    backend->bf16->product(model->compute, trainer->logits,
+    backend->bf16->product(model->compute, mine->logits,
                            &(vlp_product){.transpose_b = true,
                                           .m = rows,
                                           .n = stride,
@@ -95,8 +256,8 @@ static void all_block_bf16(vlp_trainer *trainer, int64_t start, int64_t rows, bo
                                           .lda = padded,
                                           .ldb = padded,
                                           .ldc = stride},
-                           trainer->bf16_q, entities->bf16);
-    backend->loss->softmax(model->compute, trainer->logits, trainer->bf16_logits, trainer->row_loss,
+                           mine->bf16_q, entities->bf16);
+    backend->loss->softmax(model->compute, mine->logits, mine->bf16_logits, mine->row_loss,
                            &(vlp_softmax){.count = rows,
                                           .columns = model->entities,
                                           .stride = stride,
@@ -104,10 +265,10 @@ static void all_block_bf16(vlp_trainer *trainer, int64_t start, int64_t rows, bo
                                           .weights = trainer->chosen.weights + start,
                                           .temperature = 1});
     backend->bf16->product(
-        model->compute, trainer->q_grad + start * width,
+        model->compute, mine->q_grad + start * width,
         &(vlp_product){
             .m = rows, .n = width, .k = stride, .alpha = 1, .lda = stride, .ldb = padded, .ldc = width},
-        trainer->bf16_logits, entities->bf16);
+        mine->bf16_logits, entities->bf16);
     backend->bf16->product(model->compute, entities->grad,
                            &(vlp_product){.transpose_a = true,
                                           .m = stride,
@@ -118,36 +279,34 @@ static void all_block_bf16(vlp_trainer *trainer, int64_t start, int64_t rows, bo
                                           .lda = stride,
                                           .ldb = padded,
                                           .ldc = width},
-                           trainer->bf16_logits, trainer->bf16_q);
+                           mine->bf16_logits, mine->bf16_q);
 }
 
-static vlp_status all_step(vlp_trainer *trainer) {
+static vlp_status all_step(vlp_horizontal_state *mine, vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
-    bool felt = trainer->settings->vertical && trainer->settings->vertical_gradient;
     for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
         int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
-        bool first = start == 0 && !felt;
+        bool first = start == 0 && !trainer->embeddings_shared;
         if (trainer->uses_bf16)
-            all_block_bf16(trainer, start, rows, first);
+            all_block_bf16(mine, trainer, start, rows, first);
         else
-            all_block(trainer, start, rows, first);
-        vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, rows, 1);
+            all_block(mine, trainer, start, rows, first);
+        vlp_trainer_add_loss(trainer, VLP_HORIZONTAL, mine->row_loss, rows, 1);
     }
-    model->backend->memory->fill_bytes(model->compute, model->tables[VLP_TABLE_ENTITIES].touched, 1,
+    model->backend->memory->fill_bytes(model->compute, vlp_model_entities(model)->touched, 1,
                                        (size_t)model->entities);
     return VLP_OK;
 }
 
-/* N3 over the heads, relations and answers of the batch. */
+/* N3 over the head entities, relations and answers of the batch. */
 static vlp_status n3_step(vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_batch *chosen = &trainer->chosen;
     vlp_n3_options options = {.weight = (float)(trainer->settings->n3 / trainer->batch),
                               .parts = vlp_transform_traits_of(model->form.transform).parts};
-    double *loss = &trainer->report->losses[VLP_GROUP_EMBEDDINGS];
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
-              *relations = &model->tables[VLP_TABLE_RELATIONS];
+    double *loss = &trainer->report->losses[VLP_HORIZONTAL];
+    const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
     vlp_table_gradient entity_grad = vlp_table_gradient_of(entities),
                        relation_grad = vlp_table_gradient_of(relations);
     VLP_TRY(backend->rows->n3_loss(model->compute, loss, &entity_grad, entities->value, trainer->ends,
@@ -158,18 +317,17 @@ static vlp_status n3_step(vlp_trainer *trainer) {
 
 /* Predicting the relation of (h, ?, t) among all, inverse ones included: adds to the gradients of the
  * heads and answers. */
-static void relation_step(vlp_trainer *trainer) {
+static void relation_step(vlp_horizontal_state *mine, vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
-              *relations = &model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
     int32_t e = model->form.entity_width, width = model->form.relation_width, all = model->relations;
     int64_t stride = vlp_trainer_stride(trainer, all);
-    backend->rows->gather(model->compute, trainer->answer_rows, entities->value, trainer->chosen.answers,
+    backend->rows->gather(model->compute, mine->answer_rows, entities->value, trainer->chosen.answers,
                           trainer->batch, e);
-    vlp_head_answer_rows ends = {trainer->batch, trainer->head_rows, trainer->answer_rows};
-    backend->transform->relation_query(model->compute, trainer->v, &model->form, &ends);
-    backend->blas->product(model->compute, trainer->relation_logits,
+    vlp_head_answer_rows ends = {trainer->batch, trainer->head_rows, mine->answer_rows};
+    backend->transform->relation_query(model->compute, mine->v, &model->form, &ends);
+    backend->blas->product(model->compute, mine->relation_logits,
                            &(vlp_product){.transpose_b = true,
                                           .m = trainer->batch,
                                           .n = stride,
@@ -178,8 +336,8 @@ static void relation_step(vlp_trainer *trainer) {
                                           .lda = width,
                                           .ldb = width,
                                           .ldc = stride},
-                           trainer->v, relations->value);
-    backend->loss->softmax(model->compute, trainer->relation_logits, NULL, trainer->row_loss,
+                           mine->v, relations->value);
+    backend->loss->softmax(model->compute, mine->relation_logits, NULL, mine->row_loss,
                            &(vlp_softmax){.count = trainer->batch,
                                           .columns = all,
                                           .stride = stride,
@@ -187,8 +345,8 @@ static void relation_step(vlp_trainer *trainer) {
                                           .weights = trainer->chosen.weights,
                                           .temperature = 1});
     float weight = (float)trainer->settings->relation_prediction;
-    vlp_trainer_add_loss(trainer, VLP_GROUP_EMBEDDINGS, trainer->batch, (double)weight);
-    backend->blas->product(model->compute, trainer->v_grad,
+    vlp_trainer_add_loss(trainer, VLP_HORIZONTAL, mine->row_loss, trainer->batch, (double)weight);
+    backend->blas->product(model->compute, mine->v_grad,
                            &(vlp_product){.m = trainer->batch,
                                           .n = width,
                                           .k = stride,
@@ -196,7 +354,7 @@ static void relation_step(vlp_trainer *trainer) {
                                           .lda = stride,
                                           .ldb = width,
                                           .ldc = width},
-                           trainer->relation_logits, relations->value);
+                           mine->relation_logits, relations->value);
     backend->blas->product(model->compute, relations->grad,
                            &(vlp_product){.transpose_a = true,
                                           .m = stride,
@@ -207,36 +365,89 @@ static void relation_step(vlp_trainer *trainer) {
                                           .lda = stride,
                                           .ldb = width,
                                           .ldc = width},
-                           trainer->relation_logits, trainer->v);
-    backend->transform->relation_query_backward(model->compute, trainer->heads_grad,
-                                                trainer->answers_grad, &model->form, trainer->v_grad,
-                                                &ends);
+                           mine->relation_logits, mine->v);
+    backend->transform->relation_query_backward(model->compute, mine->heads_grad, mine->answers_grad,
+                                                &model->form, mine->v_grad, &ends);
 }
 
-vlp_status vlp_horizontal_step(vlp_trainer *trainer) {
+static vlp_status step(void *state, vlp_trainer *trainer) {
+    vlp_horizontal_state *mine = state;
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
-              *relations = &model->tables[VLP_TABLE_RELATIONS];
+    const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
     if (trainer->settings->loss == VLP_LOSS_NEGATIVES)
-        VLP_TRY(negative_step(trainer));
+        VLP_TRY(negative_step(mine, trainer));
     else
-        VLP_TRY(all_step(trainer));
-    if (trainer->settings->vertical && trainer->settings->vertical_gradient)
-        backend->rows->add(model->compute, trainer->q_grad, trainer->vertical_q_grad,
+        VLP_TRY(all_step(mine, trainer));
+    if (trainer->other_q_grad)
+        backend->rows->add(model->compute, mine->q_grad, trainer->other_q_grad,
                            (int64_t)trainer->batch * model->form.query_width);
     bool relation = trainer->settings->relation_prediction > 0;
     int64_t ends = relation ? 2 * (int64_t)trainer->batch : trainer->batch;
-    backend->memory->zero(model->compute, trainer->heads_grad,
+    backend->memory->zero(model->compute, mine->heads_grad,
                           (size_t)ends * (size_t)model->form.entity_width * sizeof(float));
     vlp_related_rows heads =
         vlp_model_related(model, trainer->head_rows, trainer->chosen.relations, trainer->batch);
-    VLP_TRY(backend->transform->query_backward(model->compute, trainer->heads_grad, relations->grad,
-                                               &model->form, trainer->q_grad, &heads, false));
-    if (relation) relation_step(trainer);
+    VLP_TRY(backend->transform->query_backward(model->compute, mine->heads_grad, relations->grad,
+                                               &model->form, mine->q_grad, &heads, false));
+    if (relation) relation_step(mine, trainer);
     vlp_table_gradient entity_grad = vlp_table_gradient_of(entities);
-    VLP_TRY(backend->rows->scatter_add(model->compute, &entity_grad, trainer->heads_grad, NULL,
+    VLP_TRY(backend->rows->scatter_add(model->compute, &entity_grad, mine->heads_grad, NULL,
                                        trainer->ends, ends));
     if (trainer->settings->n3 > 0) VLP_TRY(n3_step(trainer));
     return VLP_OK;
 }
+
+/* ---- Updates ------------------------------------------------------------------------------------- */
+
+/* Gradients of relations start from zero; rows of entities are set where they are first touched. Where
+ * another component adds to all entities, or along with a 1-to-All loss, whole tables are added. */
+static void clear(void *state, vlp_trainer *trainer) {
+    (void)state;
+    vlp_model *model = trainer->model;
+    const vlp_backend *backend = model->backend;
+    const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
+    backend->memory->zero(model->compute, relations->grad,
+                          (size_t)relations->rows * (size_t)relations->width * sizeof(float));
+    bool whole = trainer->entities_dense || trainer->settings->loss == VLP_LOSS_CROSS_ENTROPY;
+    if (!trainer->embeddings_shared || !whole) return;
+    backend->memory->zero(model->compute, entities->grad,
+                          (size_t)entities->rows * (size_t)entities->width * sizeof(float));
+    backend->memory->fill_bytes(model->compute, entities->touched, 1, (size_t)entities->rows);
+}
+
+static vlp_status refresh(void *state, vlp_trainer *trainer) {
+    const vlp_horizontal_state *mine = state;
+    vlp_model *model = trainer->model;
+    const vlp_table *entities = vlp_model_entities(model);
+    if (!trainer->entity_norms) return VLP_OK;
+    if (mine->fused)
+        return model->backend->bf16->pair_norms(model->compute, trainer->entity_norms, entities->value,
+                                                model->entities, &entities->layout);
+    model->backend->rows->inverse_norms(model->compute, trainer->entity_norms, entities->value,
+                                        entities->rows, entities->width);
+    return VLP_OK;
+}
+
+static vlp_status update(bool *done, vlp_updated *table, void *state, vlp_trainer *trainer,
+                         const vlp_update *options) {
+    const vlp_horizontal_state *mine = state;
+    const vlp_model *model = trainer->model;
+    if (&model->tables[table->table] != vlp_model_entities(model)) return VLP_OK;
+    table->lazy = trainer->settings->optimizer == VLP_LAZY_ADAM;
+    table->inverse_norms = trainer->entity_norms;
+    *done = mine->fused;
+    if (!mine->fused) return VLP_OK;
+    vlp_pairs pairs = vlp_horizontal_pairs(mine, trainer);
+    return model->backend->bf16->pair_update(model->compute, table, options, &model->form, mine->scores,
+                                             trainer->q, &pairs);
+}
+
+const vlp_component_training vlp_horizontal_training = {.rate = rate,
+                                                        .independent = independent,
+                                                        .open = open_training,
+                                                        .close = close_training,
+                                                        .refresh = refresh,
+                                                        .clear = clear,
+                                                        .step = step,
+                                                        .update = update};

@@ -119,12 +119,13 @@ vlp_status vlp_run_folder_verify(const vlp_run_facts *facts, const vlp_settings 
 
 /* ---- Weight files -------------------------------------------------------------------------------- */
 
-enum { MAX_TENSORS = 3 * VLP_TABLES + 1, MAX_PAIRS = 16 };
+enum { MAX_TENSORS = 3 * VLP_MAX_TABLES, MAX_PAIRS = 14 + VLP_COMPONENTS, KEY_SIZE = 48 };
 
 /* Values that go into a file's metadata, as text. */
 typedef struct metadata {
     vlp_pair pairs[MAX_PAIRS];
     char texts[MAX_PAIRS][40];
+    char weight_keys[VLP_COMPONENTS][KEY_SIZE];
     int32_t count;
 } metadata;
 
@@ -154,8 +155,10 @@ static void describe(metadata *data, const vlp_progress_state *progress, const v
     put_number(data, "best_mrr", progress->best_mrr);
     put_number(data, "best_step", (double)progress->best_step);
     put_number(data, "waited", progress->waited);
-    put_number(data, "mixture_vertical", (double)progress->mixture.vertical);
-    put_number(data, "mixture_horizontal", (double)progress->mixture.horizontal);
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        snprintf(data->weight_keys[c], KEY_SIZE, "weight_%s", vlp_component_name((vlp_component)c));
+        put_number(data, data->weight_keys[c], (double)progress->mixture.weights[c]);
+    }
 }
 
 /* Host copies of tables, freed together. */
@@ -185,9 +188,8 @@ static void copies_free(host_copies *copies) {
 }
 
 static vlp_status copy_tables(host_copies *copies, const vlp_model *model, bool moments) {
-    for (int id = 0; id < VLP_TABLES; id++) {
-        const vlp_table *table = &model->tables[id];
-        if (table->rows == 0) continue;
+    for (int32_t i = 0; i < model->table_count; i++) {
+        const vlp_table *table = &model->tables[i];
         VLP_TRY(copy_table(copies, model, table, table->value, ""));
         if (!moments) continue;
         VLP_TRY(copy_table(copies, model, table, table->first, ".first"));
@@ -298,22 +300,39 @@ static vlp_status read_facts(vlp_run_facts *facts, const vlp_safetensors *file, 
     return VLP_OK;
 }
 
+/* A component that the file does not name has weight 0: the file is older than it. */
+static vlp_status read_weights(vlp_mixture *out, const vlp_safetensors *file, const char *path) {
+    char key[KEY_SIZE], old_key[KEY_SIZE];
+    bool found = false;
+    *out = (vlp_mixture){{0}};
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        double weight = 0;
+        snprintf(key, sizeof key, "weight_%s", vlp_component_name((vlp_component)c));
+        snprintf(old_key, sizeof old_key, "mixture_%s", vlp_component_name((vlp_component)c));
+        const char *there = vlp_safetensors_metadata(file, key) ? key : old_key;
+        if (!vlp_safetensors_metadata(file, there)) continue;
+        VLP_TRY(get_number(&weight, file, path, there));
+        out->weights[c] = (float)weight;
+        found = true;
+    }
+    const char *text;
+    return found ? VLP_OK : get(&text, file, path, "weight_horizontal");
+}
+
 static vlp_status read_progress(vlp_progress_state *out, const vlp_safetensors *file, const char *path) {
-    double step, steps, schedule_start, best_step, waited, vertical, horizontal;
+    double step, steps, schedule_start, best_step, waited;
     VLP_TRY(get_number(&step, file, path, "step"));
     VLP_TRY(get_newer(&steps, file, path, "steps", 0));
     VLP_TRY(get_newer(&schedule_start, file, path, "schedule_start", 0));
     VLP_TRY(get_number(&out->best_mrr, file, path, "best_mrr"));
     VLP_TRY(get_number(&best_step, file, path, "best_step"));
     VLP_TRY(get_number(&waited, file, path, "waited"));
-    VLP_TRY(get_number(&vertical, file, path, "mixture_vertical"));
-    VLP_TRY(get_number(&horizontal, file, path, "mixture_horizontal"));
+    VLP_TRY(read_weights(&out->mixture, file, path));
     out->step = (int64_t)step;
     out->steps = (int64_t)steps;
     out->schedule_start = (int64_t)schedule_start;
     out->best_step = (int64_t)best_step;
     out->waited = (int32_t)waited;
-    out->mixture = (vlp_mixture){(float)vertical, (float)horizontal};
     return VLP_OK;
 }
 
@@ -329,9 +348,8 @@ static vlp_status read_values(float *to, const vlp_model *model, const vlp_table
 }
 
 static vlp_status read_tables(const vlp_model *model, const vlp_safetensors *file, bool moments) {
-    for (int id = 0; id < VLP_TABLES; id++) {
-        const vlp_table *table = &model->tables[id];
-        if (table->rows == 0) continue;
+    for (int32_t i = 0; i < model->table_count; i++) {
+        const vlp_table *table = &model->tables[i];
         VLP_TRY(read_values(table->value, model, table, file, ""));
         if (!moments) continue;
         VLP_TRY(read_values(table->first, model, table, file, ".first"));

@@ -93,6 +93,11 @@ const vlp_setting *vlp_settings_table(int32_t *count);
 
 void vlp_settings_default(vlp_settings *settings);
 
+/* The components of a run with these settings, as bits. */
+static inline unsigned vlp_settings_components(const vlp_settings *settings) {
+    return 1u << VLP_HORIZONTAL | (settings->vertical ? 1u << VLP_VERTICAL : 0);
+}
+
 /* Sets one; the error names the key (and the nearest known one), or the value and what it may be.
  * `where` goes before the message ("recipe.ini:12"); NULL: nothing. */
 vlp_status vlp_settings_set(vlp_settings *settings, const char *key, const char *value,

@@ -137,9 +137,9 @@ static vlp_status check_dataset(const training *work) {
 
 /* The best mixture on the validation split and its MRR. */
 static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work) {
-    static const vlp_mixture horizontal = {0, 1};
-    int32_t count = 1;
-    const vlp_mixture *grid = work->settings.vertical ? vlp_mixture_grid(&count) : &horizontal;
+    vlp_mixture *grid;
+    int32_t count;
+    VLP_TRY(vlp_mixture_grid(&grid, &count, work->model->components));
     vlp_ranking_options options = {.split = VLP_VALID,
                                    .filter = 1u << VLP_TRAIN | 1u << VLP_VALID,
                                    .mixtures = grid,
@@ -148,9 +148,9 @@ static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work) {
                                    .references_per_head = work->settings.references_per_head,
                                    .threads = work->settings.threads};
     vlp_ranking *ranking = NULL;
-    VLP_TRY(vlp_ranking_compute(&ranking, work->model, work->dataset, &options));
+    vlp_status status = vlp_ranking_compute(&ranking, work->model, work->dataset, &options);
     *mrr = -1;
-    for (int32_t i = 0; i < count; i++) {
+    for (int32_t i = 0; status == VLP_OK && i < count; i++) {
         vlp_metrics metrics =
             vlp_metrics_compute(vlp_ranking_of(ranking, i), ranking->queries, VLP_REALISTIC, NULL);
         if (metrics.mrr > *mrr) {
@@ -159,20 +159,25 @@ static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work) {
         }
     }
     vlp_ranking_free(ranking);
-    return VLP_OK;
+    vlp_free(grid);
+    return status;
 }
 
 static vlp_status add_metrics_line(training *work, double mrr) {
     double elapsed = seconds() - work->started;
     double rate = elapsed > 0 ? (double)(work->progress.step - work->started_at) / elapsed : 0;
-    char valid[32] = "null", line[256];
+    double sum = 0;
+    for (int c = 0; c < VLP_COMPONENTS; c++) sum += work->loss.components[c];
+    char valid[32] = "null", line[384];
     vlp_plain_locale locale = vlp_plain_locale_begin();
     if (!isnan(mrr)) snprintf(valid, sizeof valid, "%.6f", mrr);
-    int length = snprintf(line, sizeof line,
-                          "{\"step\":%lld,\"loss\":%.6g,\"loss_horizontal\":%.6g,\"loss_vertical\":%.6g,"
-                          "\"valid_mrr\":%s,\"steps_per_s\":%.4g}\n",
-                          (long long)work->progress.step, work->loss.horizontal + work->loss.vertical,
-                          work->loss.horizontal, work->loss.vertical, valid, rate);
+    int length =
+        snprintf(line, sizeof line, "{\"step\":%lld,\"loss\":%.6g", (long long)work->progress.step, sum);
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        length += snprintf(line + length, sizeof line - (size_t)length, ",\"loss_%s\":%.6g",
+                           vlp_component_name((vlp_component)c), work->loss.components[c]);
+    length += snprintf(line + length, sizeof line - (size_t)length,
+                       ",\"valid_mrr\":%s,\"steps_per_s\":%.4g}\n", valid, rate);
     vlp_plain_locale_end(locale);
     VLP_TRY(vlp_grow(&work->metrics, &work->metrics_capacity, work->metrics_size + length + 1, 1,
                      "metrics"));
@@ -189,6 +194,14 @@ static vlp_status look(training *work) {
 
 static bool out_of_patience(const training *work) {
     return work->settings.patience > 0 && work->progress.waited >= work->settings.patience;
+}
+
+/* "0.6931 + 4.2": by component. */
+static void describe_losses(char *text, size_t size, const vlp_step_loss *loss) {
+    size_t used = 0;
+    for (int c = 0; c < VLP_COMPONENTS && used < size; c++)
+        used += (size_t)snprintf(text + used, size - used, "%s%.4f", c > 0 ? " + " : "",
+                                 loss->components[c]);
 }
 
 /* Evaluates, keeps the model when it is the best so far. *stop: patience has run out. */
@@ -208,13 +221,13 @@ static vlp_status check_point(training *work, bool *stop) {
         *stop = out_of_patience(work);
     }
     VLP_TRY(add_metrics_line(work, mrr));
+    char losses[128];
+    describe_losses(losses, sizeof losses, &work->loss);
     if (isnan(mrr))
-        vlp_log(&work->observer, "step %lld: loss %.4f + %.4f", (long long)work->progress.step,
-                work->loss.horizontal, work->loss.vertical);
+        vlp_log(&work->observer, "step %lld: loss %s", (long long)work->progress.step, losses);
     else
-        vlp_log(&work->observer, "step %lld: loss %.4f + %.4f, valid MRR %.4f%s",
-                (long long)work->progress.step, work->loss.horizontal, work->loss.vertical, mrr,
-                keep ? ", the best so far" : "");
+        vlp_log(&work->observer, "step %lld: loss %s, valid MRR %.4f%s", (long long)work->progress.step,
+                losses, mrr, keep ? ", the best so far" : "");
     if (!keep) return VLP_OK;
     work->progress.best_step = work->progress.step;
     VLP_TRY(vlp_run_folder_save_model(work->folder, work->model, &work->progress, &work->facts));
@@ -243,8 +256,7 @@ static vlp_status loop(training *work) {
     const vlp_settings *settings = &work->settings;
     bool done = work->progress.step >= settings->steps || out_of_patience(work);
     while (!done) {
-        VLP_TRY(vlp_trainer_step(NULL, work->trainer, work->progress.step,
-                                 settings->trains == VLP_TRAINS_AGGREGATOR));
+        VLP_TRY(vlp_trainer_step(NULL, work->trainer, work->progress.step));
         if (seconds() - work->looked > LOOK_EVERY) VLP_TRY(look(work));
         int64_t step = ++work->progress.step;
         bool last = step == settings->steps, stop = false;
@@ -266,11 +278,12 @@ static vlp_status open_model(training *work, const char *device) {
     VLP_TRY(vlp_backend_find(&work->backend, device ? device : "auto"));
     VLP_TRY(work->backend->open(&work->compute, work->settings.threads));
     const vlp_settings *settings = &work->settings;
-    vlp_model_options options = {settings->model, settings->dim, settings->relation_dim, settings->norm,
-                                 settings->margin};
-    return vlp_model_new(&work->model, work->backend, work->compute, &options,
-                         vlp_dataset_entity_count(work->dataset),
-                         2 * vlp_dataset_relation_count(work->dataset), settings->vertical, true);
+    vlp_model_shape shape = {.options = {settings->model, settings->dim, settings->relation_dim,
+                                         settings->norm, settings->margin},
+                             .entities = vlp_dataset_entity_count(work->dataset),
+                             .relations = 2 * vlp_dataset_relation_count(work->dataset),
+                             .components = vlp_settings_components(settings)};
+    return vlp_model_new(&work->model, work->backend, work->compute, &shape, true);
 }
 
 /* Whether the rate at a step depends on how many steps there are. */
@@ -385,7 +398,7 @@ static vlp_status prepare(training *work, const char *data, const vlp_train_opti
     VLP_TRY(check_dataset(work));
     VLP_TRY(vlp_run_folder_facts_of(&work->facts, work->dataset, &work->settings));
     VLP_TRY(open_model(work, options->device));
-    if (!work->settings.vertical) work->progress.mixture = (vlp_mixture){0, 1};
+    work->progress.mixture = vlp_mixture_default(work->model->components);
     VLP_TRY(begin(work, options->base));
     VLP_TRY(
         vlp_trainer_new(&work->trainer, work->dataset, &work->settings, work->model, &work->observer));
@@ -410,8 +423,7 @@ static vlp_status train(vlp_train_report *out, const vlp_dataset *dataset, const
     VLP_TRY(vlp_check_array(options.settings, options.setting_count, "settings"));
     training work = {.folder = run, .caller = options.observer, .dataset = dataset};
     work.observer = (vlp_observer){observe_log, observe_progress, observe_stop, &work};
-    /* Without a validation split nothing chooses lambda: a value that suits the scale of the scores. */
-    work.progress = (vlp_progress_state){.best_mrr = -1, .mixture = {1, 0.05f}};
+    work.progress = (vlp_progress_state){.best_mrr = -1};
     vlp_status status = prepare(&work, data, &options);
     work.started = seconds();
     if (status == VLP_OK) {
@@ -425,10 +437,9 @@ static vlp_status train(vlp_train_report *out, const vlp_dataset *dataset, const
             (vlp_train_report){.steps = work.progress.step,
                                .seconds = elapsed,
                                .steps_per_second = elapsed > 0 ? (double)steps / elapsed : 0,
-                               .loss_horizontal = work.loss.horizontal,
-                               .loss_vertical = work.loss.vertical,
                                .valid_mrr = work.progress.best_mrr >= 0 ? work.progress.best_mrr : NAN,
                                .call_steps = steps};
+        memcpy(out->losses, work.loss.components, sizeof out->losses);
     }
     training_free(&work, status != VLP_OK);
     return status;

@@ -1,5 +1,5 @@
 /* The training of one run: what a step needs, and the step. Files, progress and evaluation are the
- * caller's (train.c). */
+ * caller's (train.c). How each component is trained: learn/component.h. */
 #ifndef VLP_LEARN_TRAINER_H
 #define VLP_LEARN_TRAINER_H
 
@@ -10,7 +10,7 @@
 typedef struct vlp_trainer vlp_trainer;
 
 typedef struct vlp_step_loss {
-    double horizontal, vertical;
+    double components[VLP_MAX_COMPONENTS]; /* 0 for those that were not trained */
 } vlp_step_loss;
 
 /* Prepares distances, references and working memory. The model is the caller's and has gradients.
@@ -19,14 +19,16 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
                            vlp_model *model, const vlp_observer *observer);
 void vlp_trainer_free(vlp_trainer *trainer);
 
-/* Step number `step`, from 0: a function of the tables and the settings. `aggregator_only` leaves
- * entities and relations as they are. With `loss` NULL nobody waits for the step: what went wrong in it,
- * and its losses, are known when they are read. */
-vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step,
-                            bool aggregator_only);
+/* The components that the next steps train, as bits; at first those of the setting `trains`. The tables
+ * of the others remain as they are. */
+void vlp_trainer_choose(vlp_trainer *trainer, unsigned components);
 
-/* Waits for the steps and gives the losses of the last. A value that was not finite is an error that
- * names the first step and tensor that had one; the tables are then those before that step. */
+/* Step number `step`, from 0: a function of the tables and the settings. With `loss` NULL the step is
+ * asynchronous: its faults and losses are known when they are read. */
+vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step);
+
+/* Waits for the steps and returns the losses of the last. A non-finite value is an error that names the
+ * first step and tensor that had one; the tables are then those before that step. */
 vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer);
 
 /* Lets the schedule run from a step on, as if the run began there; warm-up is not repeated. */

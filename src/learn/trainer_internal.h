@@ -1,79 +1,113 @@
-/* The inside of a trainer, for the files that make a step. */
+/* The inside of a trainer, for the files that compute a step. */
 #ifndef VLP_LEARN_TRAINER_INTERNAL_H
 #define VLP_LEARN_TRAINER_INTERNAL_H
 
-#include "learn/trainer.h"
+#include "learn/component.h"
 
 /* Logits of one block of rows: at most this many numbers. */
 enum { LOGIT_LIMIT = 64 << 20 };
 
-enum { MAX_RESIDENTS = 16 };
+enum { MAX_RESIDENTS = 24, MAX_ARRAYS = 64 };
 
 struct vlp_trainer {
     const vlp_dataset *dataset;
     const vlp_settings *settings;
     vlp_model *model;
     const vlp_observer *observer;
+    unsigned trained;       /* the components whose tables steps update, as bits */
     int64_t queries;        /* 2 * train */
     int64_t schedule_start; /* the step from which the schedule runs */
-    int32_t batch, width;
-    vlp_filter *known;          /* of train */
-    vlp_shells *shells;         /* for ReD */
-    vlp_references *references; /* of all training queries, for the head */
-    uint32_t *known_begin;      /* (queries) in the filter's list */
-    int32_t *known_counts;      /* (queries) */
-    /* All that a step reads of these, for the backend to read. */
-    vlp_query_tables tables;
-    vlp_shell_view view;
-    const int32_t *known_list;
-    const void *residents[MAX_RESIDENTS];
-    int32_t resident_count;
-    /* A whole step, and one of the head alone. */
-    vlp_plan *plans[2];
+    int32_t batch;
+    int32_t block;                /* rows of logits at a time */
+    bool uses_bf16;               /* steps read bf16 copies (precision = bf16) */
+    bool fresh;                   /* copies and norms are those of the tables */
+    void *states[VLP_COMPONENTS]; /* NULL for components the model does not have */
+    /* One for each set of components that is trained, made when it first is. */
+    vlp_plan *plans[1 << VLP_COMPONENTS];
     /* On the backend. */
     vlp_step_report *report;
+    vlp_query_tables tables; /* what choosing a batch reads: components add what they need */
     vlp_batch chosen;
-    int32_t *ends;       /* (2 batch) the heads and the answers of the chosen queries */
-    vlp_columns columns; /* of a sampled softmax */
-    float *even, *row_loss, *aggregator_loss;   /* (batch) */
-    float *head_rows, *heads_grad, *q, *q_grad; /* (batch, d) */
-    float *scores;                              /* (batch, width) */
-    float *logits, *aggregator_logits;          /* (block, columns), rows `stride` apart */
-    float *inverse_norms;                       /* (columns) */
-    float *output_grad;                         /* (batch, d_e) */
-    float *candidate_rows;                      /* of a sampled softmax */
-    /* Where embeddings feel L1: the candidates' gradients, and the query's. */
-    float *candidate_grad, *projected, *vertical_q_grad;
-    /* Where the relation is predicted too. answers_grad stands behind heads_grad. */
-    float *answer_rows, *answers_grad, *v, *v_grad, *relation_logits;
-    int32_t block; /* rows of logits at a time */
-    /* Where a step reads bf16 copies (precision = bf16). */
-    bool uses_bf16, aggregator_uses_bf16;
-    bool fused;       /* entities are updated along with the gradients of their pairs */
-    bool fresh;       /* the copies and norms are those of the tables */
-    vlp_bf16 *bf16_q; /* (batch, d_q) */
-    vlp_bf16 *bf16_logits, *bf16_aggregator_logits; /* gradients of logits */
-    float *padded_grad; /* (batch, row of a bf16 copy): output_grad with zeros in between */
-    vlp_aggregator_work head;
+    int32_t *ends;        /* (2 batch) the head entities and the answers of the chosen queries */
+    float *head_rows, *q; /* (batch, d_e), (batch, d_q); NULL in a model without embeddings */
+    /* The embeddings are the horizontal component's; others may read them or add to their gradients. */
+    bool embeddings_shared; /* another component is not independent: it adds to their gradients */
+    bool entities_dense;    /* it adds to all rows of entities */
+    float *other_q_grad;    /* (batch, d_q) what it adds to the gradient of q; NULL: nothing */
+    float *entity_norms;    /* (entities) 1 / norm, written by every update; NULL: not wanted */
+    /* Memory on the backend, released with the trainer. */
+    const void *residents[MAX_RESIDENTS];
+    void *arrays[MAX_ARRAYS];
+    int32_t resident_count, array_count;
 };
 
-/* How far apart rows of `columns` logits stand. */
+/* The distance between rows of `columns` logits. */
 static inline int64_t vlp_trainer_stride(const vlp_trainer *trainer, int64_t columns) {
     int64_t unit = trainer->model->backend->stride;
     return (columns + unit - 1) / unit * unit;
 }
 
-/* Adds the first rows of row_loss, or of aggregator_loss for the head, times a weight, to a loss of the
- * report.
- */
-void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_step_group group, int64_t rows, double weight);
+/* Gives the backend a host array that outlives the trainer's use; *out (a pointer) stays NULL for an
+ * array that does not exist. */
+vlp_status vlp_trainer_resident(vlp_trainer *trainer, void *out, const void *host, int64_t count,
+                                size_t size);
+
+/* An array on the backend: where its pointer is, and its size. */
+typedef struct vlp_trainer_array {
+    void *place; /* address of the pointer, which stays NULL where count is 0 */
+    int64_t count;
+    size_t size;
+} vlp_trainer_array;
+
+/* Allocates arrays that are released with the trainer. */
+vlp_status vlp_trainer_allocate(vlp_trainer *trainer, const vlp_trainer_array *arrays, int32_t count);
+
+/* Adds the sum of row losses (rows), times a weight, to a component's loss in the report. */
+void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_component component, const float *row_loss,
+                          int64_t rows, double weight);
+
+/* ---- The horizontal component ---- */
+
+typedef struct vlp_horizontal_state {
+    vlp_filter *known;     /* of train */
+    vlp_shells *shells;    /* for ReD */
+    uint32_t *known_begin; /* (queries) in the filter's list */
+    int32_t *known_counts; /* (queries) */
+    vlp_shell_view view;
+    const int32_t *known_list;
+    int32_t width;         /* of a row of pairs: the answer and its negatives */
+    bool fused;            /* entities are updated along with the gradients of their pairs */
+    float *row_loss;       /* (batch) */
+    float *heads_grad;     /* (batch, d_e) */
+    float *q_grad;         /* (batch, d_q) */
+    float *scores;         /* (batch, width) */
+    float *logits;         /* (block, columns), rows a stride apart */
+    vlp_bf16 *bf16_q;      /* (batch, d_q) */
+    vlp_bf16 *bf16_logits; /* gradients of logits */
+    /* Where the relation is predicted too. answers_grad follows heads_grad. */
+    float *answer_rows, *answers_grad, *v, *v_grad, *relation_logits;
+} vlp_horizontal_state;
 
 /* The pairs of the step: every query with its answer and its negatives. */
-vlp_pairs vlp_trainer_pairs(const vlp_trainer *trainer);
+vlp_pairs vlp_horizontal_pairs(const vlp_horizontal_state *state, const vlp_trainer *trainer);
 
-/* The two losses of a step, with the gradients of what they train (of entities only as far as `fused`
- * leaves them to the update). */
-vlp_status vlp_horizontal_step(vlp_trainer *trainer);
-vlp_status vlp_vertical_step(vlp_trainer *trainer);
+/* ---- The vertical component ---- */
+
+typedef struct vlp_vertical_state {
+    const vlp_model *model;
+    vlp_references *references;        /* of all training queries */
+    vlp_columns columns;               /* of a sampled softmax */
+    float *even;                       /* (batch) every query's weight in the loss */
+    float *row_loss;                   /* (batch) */
+    float *logits;                     /* (block, columns), rows a stride apart */
+    float *inverse_norms;              /* (columns) */
+    float *output_grad;                /* (batch, d_e) */
+    float *candidate_rows;             /* of a sampled softmax */
+    float *candidate_grad, *projected; /* where embeddings receive the gradient: of the candidates */
+    bool uses_bf16;
+    vlp_bf16 *bf16_logits; /* gradients of logits */
+    float *padded_grad;    /* (batch, row of a bf16 copy): output_grad with padding */
+    vlp_aggregator_work aggregator;
+} vlp_vertical_state;
 
 #endif

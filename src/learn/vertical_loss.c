@@ -1,74 +1,178 @@
-/* The vertical loss L1 of a step: cross-entropy of softmax(temperature cos(t', t)) over all entities, or
- * over a sampled set.
+/* The training of the vertical component: the aggregator by the vertical loss, cross-entropy of
+ * softmax(temperature cos(t', t)) over all entities, or over a sampled set.
  *
  * The sampled set holds the answers of the batch, and `candidates` others drawn uniformly without
- * replacement. Each of these stands for (entities - answers) / candidates of its kind, which is added to
+ * replacement. Each of these represents (entities - answers) / candidates entities, which is added to
  * its logit as a logarithm: the sum over the set is then an unbiased estimate of the sum over all. */
+#include "graph/reference.h"
 #include "learn/trainer_internal.h"
 
-/* What the softmax runs over: rows, one over their norms, offsets and the answers' places. */
+/* ---- Opening ------------------------------------------------------------------------------------- */
+
+static double rate(const vlp_settings *settings) {
+    return settings->vertical_rate > 0 ? settings->vertical_rate : settings->rate;
+}
+
+/* The stop-gradient: the embeddings receive none of its gradient. */
+static bool independent(const vlp_settings *settings) {
+    return !settings->vertical_gradient;
+}
+
+static vlp_status prepare_references(vlp_vertical_state *mine, vlp_trainer *trainer) {
+    const vlp_settings *settings = trainer->settings;
+    vlp_query_tables *tables = &trainer->tables;
+    if (settings->references == 0) return VLP_OK;
+    vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
+    options.count = settings->references;
+    options.per_head = settings->references_per_head;
+    options.threads = settings->threads;
+    options.observer = trainer->observer;
+    VLP_TRY(vlp_graph_references(&mine->references, trainer->dataset->graph, NULL, 0, &options));
+    const int32_t *counts;
+    const vlp_reference *edges = vlp_references_all(mine->references, &counts);
+    VLP_TRY(vlp_trainer_resident(trainer, &tables->edges, edges, trainer->queries * tables->capacity,
+                                 sizeof *edges));
+    return vlp_trainer_resident(trainer, &tables->edge_counts, counts, trainer->queries, sizeof *counts);
+}
+
+static vlp_status allocate(vlp_vertical_state *mine, vlp_trainer *trainer) {
+    const vlp_settings *settings = trainer->settings;
+    const vlp_model *model = trainer->model;
+    vlp_batch *chosen = &trainer->chosen;
+    int64_t b = trainer->batch, entities = model->entities, capacity = settings->references;
+    int64_t e = model->form.entity_width, q = model->form.query_width;
+    int64_t sampled = settings->candidates > 0 ? b + settings->candidates : 0;
+    int64_t shared = !settings->vertical_gradient ? 0 : sampled ? sampled : entities;
+    int64_t columns = sampled > entities ? sampled : entities;
+    int64_t cells = trainer->block * vlp_trainer_stride(trainer, columns);
+    int64_t padded = vlp_bf16_layout_stride(&vlp_model_entities(model)->layout);
+    const vlp_trainer_array arrays[] = {
+        {&chosen->reference_heads, b * capacity, sizeof(int32_t)},
+        {&chosen->reference_answers, b * capacity, sizeof(int32_t)},
+        {&chosen->reference_counts, b, sizeof(int32_t)},
+        {&mine->columns.ids, sampled, sizeof(int32_t)},
+        {&mine->columns.offsets, sampled, sizeof(float)},
+        {&mine->columns.answers, sampled ? b : 0, sizeof(int32_t)},
+        {&mine->even, b, sizeof(float)},
+        {&mine->row_loss, b, sizeof(float)},
+        {&mine->logits, cells, sizeof(float)},
+        {&mine->bf16_logits, mine->uses_bf16 ? cells : 0, sizeof(vlp_bf16)},
+        {&mine->padded_grad, mine->uses_bf16 ? b * padded : 0, sizeof(float)},
+        {&mine->inverse_norms, columns, sizeof(float)},
+        {&mine->output_grad, b * e, sizeof(float)},
+        {&mine->candidate_rows, vlp_trainer_stride(trainer, sampled) * e, sizeof(float)},
+        {&mine->candidate_grad, vlp_trainer_stride(trainer, shared) * e, sizeof(float)},
+        {&mine->projected, shared * e, sizeof(float)},
+        {&trainer->other_q_grad, shared ? b * q : 0, sizeof(float)}};
+    return vlp_trainer_allocate(trainer, arrays, (int32_t)(sizeof arrays / sizeof *arrays));
+}
+
+/* Every query has the same weight in the loss. */
+static vlp_status upload_even(vlp_vertical_state *mine, const vlp_trainer *trainer) {
+    const vlp_model *model = trainer->model;
+    float *even = vlp_alloc((size_t)trainer->batch, sizeof *even);
+    if (!even) return vlp_fail_memory("a batch");
+    for (int32_t i = 0; i < trainer->batch; i++)
+        even[i] = (float)(trainer->settings->vertical_weight / trainer->batch);
+    vlp_status status = model->backend->memory->upload(model->compute, mine->even, even,
+                                                       (size_t)trainer->batch * sizeof *even);
+    vlp_free(even);
+    return status;
+}
+
+static vlp_status open_training(void **state, vlp_trainer *trainer) {
+    const vlp_settings *settings = trainer->settings;
+    if (settings->candidates > INT32_MAX - trainer->batch) /* columns are numbered by int32_t */
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "%d candidates and %d answers are more than %d columns; candidates = %d would "
+                        "fit",
+                        settings->candidates, trainer->batch, INT32_MAX, INT32_MAX - trainer->batch);
+    vlp_vertical_state *mine = *state = vlp_alloc_zero(1, sizeof *mine);
+    if (!mine) return vlp_fail_memory("a trainer");
+    mine->model = trainer->model;
+    /* Sampled candidates are gathered, and their gradient is projected: both in fp32. */
+    mine->uses_bf16 = trainer->uses_bf16 && settings->candidates == 0 && !settings->vertical_gradient;
+    VLP_TRY(prepare_references(mine, trainer));
+    VLP_TRY(allocate(mine, trainer));
+    VLP_TRY(vlp_aggregator_work_new(&mine->aggregator, trainer->model, trainer->batch, mine->uses_bf16));
+    trainer->entities_dense = settings->vertical_gradient && settings->candidates == 0;
+    if (settings->candidates == 0) trainer->entity_norms = mine->inverse_norms;
+    return upload_even(mine, trainer);
+}
+
+static void close_training(void *state) {
+    vlp_vertical_state *mine = state;
+    vlp_aggregator_work_free(&mine->aggregator, mine->model);
+    vlp_references_free(mine->references);
+    vlp_free(mine);
+}
+
+/* ---- The loss ------------------------------------------------------------------------------------ */
+
+/* What the softmax runs over: rows, one over their norms, offsets and the columns of the answers. */
 typedef struct candidate_set {
     const float *rows, *inverse_norms, *offsets;
     const int32_t *answers;
     int32_t count;
 } candidate_set;
 
-static vlp_status open_candidates(candidate_set *set, vlp_trainer *trainer) {
+static vlp_status open_candidates(candidate_set *set, vlp_vertical_state *mine, vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_settings *settings = trainer->settings;
-    const float *entities = model->tables[VLP_TABLE_ENTITIES].value;
+    const float *entities = vlp_model_entities(model)->value;
     int32_t e = model->form.entity_width;
-    *set = (candidate_set){entities, trainer->inverse_norms, NULL, trainer->chosen.answers,
-                           model->entities};
+    *set =
+        (candidate_set){entities, mine->inverse_norms, NULL, trainer->chosen.answers, model->entities};
     if (settings->candidates > 0) {
         vlp_column_options options = {.answers = trainer->chosen.answers,
                                       .count = trainer->batch,
                                       .candidates = settings->candidates,
                                       .entities = model->entities,
                                       .seed = settings->seed};
-        VLP_TRY(
-            backend->steps->choose_columns(model->compute, &set->count, &trainer->columns, &options));
-        backend->rows->gather(model->compute, trainer->candidate_rows, entities, trainer->columns.ids,
+        VLP_TRY(backend->steps->choose_columns(model->compute, &set->count, &mine->columns, &options));
+        backend->rows->gather(model->compute, mine->candidate_rows, entities, mine->columns.ids,
                               set->count, e);
-        set->rows = trainer->candidate_rows;
-        set->offsets = trainer->columns.offsets;
-        set->answers = trainer->columns.answers;
+        set->rows = mine->candidate_rows;
+        set->offsets = mine->columns.offsets;
+        set->answers = mine->columns.answers;
         /* Those of all entities follow their updates. */
-        backend->rows->inverse_norms(model->compute, trainer->inverse_norms, set->rows, set->count, e);
+        backend->rows->inverse_norms(model->compute, mine->inverse_norms, set->rows, set->count, e);
     }
     return VLP_OK;
 }
 
-/* The candidates' side of the cosine, where embeddings feel L1. */
-static vlp_status pass_to_candidates(vlp_trainer *trainer, const candidate_set *set) {
+/* The gradient of the candidates, where embeddings receive that of the vertical loss. */
+static vlp_status pass_to_candidates(vlp_vertical_state *mine, vlp_trainer *trainer,
+                                     const candidate_set *set) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(model);
     int32_t e = model->form.entity_width;
     if (trainer->settings->candidates == 0) {
-        backend->rows->project_add(model->compute, entities->grad, trainer->candidate_grad, set->rows,
+        backend->rows->project_add(model->compute, entities->grad, mine->candidate_grad, set->rows,
                                    set->inverse_norms, set->count, e);
         backend->memory->fill_bytes(model->compute, entities->touched, 1, (size_t)model->entities);
         return VLP_OK;
     }
-    backend->memory->zero(model->compute, trainer->projected,
+    backend->memory->zero(model->compute, mine->projected,
                           (size_t)set->count * (size_t)e * sizeof(float));
-    backend->rows->project_add(model->compute, trainer->projected, trainer->candidate_grad, set->rows,
+    backend->rows->project_add(model->compute, mine->projected, mine->candidate_grad, set->rows,
                                set->inverse_norms, set->count, e);
     vlp_table_gradient entity_grad = vlp_table_gradient_of(entities);
-    return backend->rows->scatter_add(model->compute, &entity_grad, trainer->projected, NULL,
-                                      trainer->columns.ids, set->count);
+    return backend->rows->scatter_add(model->compute, &entity_grad, mine->projected, NULL,
+                                      mine->columns.ids, set->count);
 }
 
-/* Logits of a block of queries, their loss, and the gradient of the head's output. */
-static void logits_block(vlp_trainer *trainer, const candidate_set *set, int64_t start, int64_t rows) {
+/* Logits of a block of queries, their loss, and the gradient of the aggregator's output. */
+static void logits_block(vlp_vertical_state *mine, vlp_trainer *trainer, const candidate_set *set,
+                         int64_t start, int64_t rows) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     int32_t e = model->form.entity_width;
     int64_t stride = vlp_trainer_stride(trainer, set->count);
-    const float *output = trainer->head.output + start * e;
-    backend->blas->product(model->compute, trainer->aggregator_logits,
+    const float *output = mine->aggregator.output + start * e;
+    backend->blas->product(model->compute, mine->logits,
                            &(vlp_product){.transpose_b = true,
                                           .m = rows,
                                           .n = stride,
@@ -78,21 +182,21 @@ static void logits_block(vlp_trainer *trainer, const candidate_set *set, int64_t
                                           .ldb = e,
                                           .ldc = stride},
                            output, set->rows);
-    backend->loss->softmax(model->compute, trainer->aggregator_logits, NULL, trainer->aggregator_loss,
+    backend->loss->softmax(model->compute, mine->logits, NULL, mine->row_loss,
                            &(vlp_softmax){.count = rows,
                                           .columns = set->count,
                                           .stride = stride,
                                           .answers = set->answers + start,
-                                          .weights = trainer->even + start,
+                                          .weights = mine->even + start,
                                           .column_scale = set->inverse_norms,
                                           .column_offset = set->offsets,
                                           .temperature = (float)trainer->settings->temperature});
     backend->blas->product(
-        model->compute, trainer->output_grad + start * e,
+        model->compute, mine->output_grad + start * e,
         &(vlp_product){.m = rows, .n = e, .k = stride, .alpha = 1, .lda = stride, .ldb = e, .ldc = e},
-        trainer->aggregator_logits, set->rows);
+        mine->logits, set->rows);
     if (trainer->settings->vertical_gradient)
-        backend->blas->product(model->compute, trainer->candidate_grad,
+        backend->blas->product(model->compute, mine->candidate_grad,
                                &(vlp_product){.transpose_a = true,
                                               .m = stride,
                                               .n = e,
@@ -102,18 +206,18 @@ static void logits_block(vlp_trainer *trainer, const candidate_set *set, int64_t
                                               .lda = stride,
                                               .ldb = e,
                                               .ldc = e},
-                               trainer->aggregator_logits, output);
+                               mine->logits, output);
 }
 
-/* The same over bf16 copies; the gradient has zeros in between, as they have. */
-static void logits_block_bf16(vlp_trainer *trainer, const candidate_set *set, int64_t start,
-                              int64_t rows) {
+/* The same over bf16 copies; the gradient is padded as they are. */
+static void logits_block_bf16(vlp_vertical_state *mine, vlp_trainer *trainer, const candidate_set *set,
+                              int64_t start, int64_t rows) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *entities = vlp_model_entities(model);
     int32_t padded = vlp_bf16_layout_stride(&entities->layout);
     int64_t stride = vlp_trainer_stride(trainer, set->count);
-    backend->bf16->product(model->compute, trainer->aggregator_logits,
+    backend->bf16->product(model->compute, mine->logits,
                            &(vlp_product){.transpose_b = true,
                                           .m = rows,
                                           .n = stride,
@@ -122,18 +226,17 @@ static void logits_block_bf16(vlp_trainer *trainer, const candidate_set *set, in
                                           .lda = padded,
                                           .ldb = padded,
                                           .ldc = stride},
-                           trainer->head.bf16_output + start * padded, entities->bf16);
-    backend->loss->softmax(model->compute, trainer->aggregator_logits, trainer->bf16_aggregator_logits,
-                           trainer->aggregator_loss,
+                           mine->aggregator.bf16_output + start * padded, entities->bf16);
+    backend->loss->softmax(model->compute, mine->logits, mine->bf16_logits, mine->row_loss,
                            &(vlp_softmax){.count = rows,
                                           .columns = set->count,
                                           .stride = stride,
                                           .answers = set->answers + start,
-                                          .weights = trainer->even + start,
+                                          .weights = mine->even + start,
                                           .column_scale = set->inverse_norms,
                                           .column_offset = set->offsets,
                                           .temperature = (float)trainer->settings->temperature});
-    backend->bf16->product(model->compute, trainer->padded_grad + start * padded,
+    backend->bf16->product(model->compute, mine->padded_grad + start * padded,
                            &(vlp_product){.m = rows,
                                           .n = padded,
                                           .k = stride,
@@ -141,32 +244,38 @@ static void logits_block_bf16(vlp_trainer *trainer, const candidate_set *set, in
                                           .lda = stride,
                                           .ldb = padded,
                                           .ldc = padded},
-                           trainer->bf16_aggregator_logits, entities->bf16);
+                           mine->bf16_logits, entities->bf16);
 }
 
-vlp_status vlp_vertical_step(vlp_trainer *trainer) {
+static vlp_status step(void *state, vlp_trainer *trainer) {
+    vlp_vertical_state *mine = state;
     vlp_model *model = trainer->model;
     const vlp_batch *chosen = &trainer->chosen;
     bool shared = trainer->settings->vertical_gradient;
     vlp_reference_batch references = {chosen->reference_heads, chosen->reference_answers,
                                       chosen->reference_counts, trainer->settings->references};
-    vlp_aggregator_forward(model, &trainer->head, trainer->head_rows, chosen->relations, trainer->q,
+    vlp_aggregator_forward(model, &mine->aggregator, trainer->head_rows, chosen->relations, trainer->q,
                            &references, trainer->batch);
     candidate_set set;
-    VLP_TRY(open_candidates(&set, trainer));
+    VLP_TRY(open_candidates(&set, mine, trainer));
     for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
         int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
-        if (trainer->aggregator_uses_bf16)
-            logits_block_bf16(trainer, &set, start, rows);
+        if (mine->uses_bf16)
+            logits_block_bf16(mine, trainer, &set, start, rows);
         else
-            logits_block(trainer, &set, start, rows);
-        vlp_trainer_add_loss(trainer, VLP_GROUP_AGGREGATOR, rows, 1);
+            logits_block(mine, trainer, &set, start, rows);
+        vlp_trainer_add_loss(trainer, VLP_VERTICAL, mine->row_loss, rows, 1);
     }
-    if (shared) VLP_TRY(pass_to_candidates(trainer, &set));
-    vlp_aggregator_sources sources = {chosen->heads, chosen->relations, trainer->vertical_q_grad};
-    return vlp_aggregator_backward(
-        model, &trainer->head,
-        trainer->aggregator_uses_bf16 ? trainer->padded_grad : trainer->output_grad,
-        trainer->aggregator_uses_bf16 ? &model->tables[VLP_TABLE_ENTITIES].layout : NULL, &references,
-        trainer->batch, shared ? &sources : NULL);
+    if (shared) VLP_TRY(pass_to_candidates(mine, trainer, &set));
+    vlp_aggregator_sources sources = {chosen->heads, chosen->relations, trainer->other_q_grad};
+    return vlp_aggregator_backward(model, &mine->aggregator,
+                                   mine->uses_bf16 ? mine->padded_grad : mine->output_grad,
+                                   mine->uses_bf16 ? &vlp_model_entities(model)->layout : NULL,
+                                   &references, trainer->batch, shared ? &sources : NULL);
 }
+
+const vlp_component_training vlp_vertical_training = {.rate = rate,
+                                                      .independent = independent,
+                                                      .open = open_training,
+                                                      .close = close_training,
+                                                      .step = step};

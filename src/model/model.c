@@ -6,36 +6,29 @@
 
 #include "base/random.h"
 
-static const char *const names[VLP_TABLES] = {"entities",
-                                              "relations",
-                                              "aggregator_node",
-                                              "aggregator_edge",
-                                              "aggregator_output",
-                                              "aggregator_node_bias",
-                                              "aggregator_edge_bias",
-                                              "aggregator_output_bias"};
+static const vlp_component_tables *const components[VLP_COMPONENTS] = {
+    [VLP_HORIZONTAL] = &vlp_horizontal_tables, [VLP_VERTICAL] = &vlp_vertical_tables};
 
-static_assert((int)VLP_TABLES <= (int)VLP_MAX_TABLES, "steps and optimizers count on it");
+static_assert((int)VLP_COMPONENTS <= (int)VLP_MAX_COMPONENTS, "public arrays have no more elements");
 
-static void set_shapes(vlp_model *model) {
-    int32_t e = model->form.entity_width, q = model->form.query_width;
-    const struct {
-        int64_t rows;
-        int32_t width;
-    } shapes[VLP_TABLES] = {{model->entities, e},
-                            {model->relations, model->form.relation_width},
-                            {e, q},
-                            {e, q},
-                            {e, e + q},
-                            {1, e},
-                            {1, e},
-                            {1, e}};
-    for (int id = 0; id < VLP_TABLES; id++) {
-        model->tables[id].name = names[id];
-        if (vlp_table_of_aggregator(id) && !model->vertical) continue;
-        model->tables[id].rows = shapes[id].rows;
-        model->tables[id].width = shapes[id].width;
-    }
+const char *vlp_component_name(vlp_component component) {
+    return (int)component >= 0 && component < VLP_COMPONENTS ? components[component]->name : NULL;
+}
+
+/* ---- Tables -------------------------------------------------------------------------------------- */
+
+void vlp_model_add_table(vlp_model *model, vlp_table table) {
+    assert(model->table_count < VLP_MAX_TABLES);
+    if (model->ranges[table.component].count++ == 0)
+        model->ranges[table.component].first = model->table_count;
+    model->tables[model->table_count++] = table;
+}
+
+static void declare_tables(vlp_model *model) {
+    model->table_count = 0;
+    memset(model->ranges, 0, sizeof model->ranges);
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (vlp_model_has(model, (vlp_component)c)) components[c]->declare(model);
 }
 
 /* What the model takes: values, and in training gradients and two moments of each. On the CPU the copies
@@ -43,8 +36,8 @@ static void set_shapes(vlp_model *model) {
 static int64_t model_bytes(const vlp_model *model, bool training) {
     double bytes = 0, parts = training ? 4 : 1;
     if (training && model->backend == &vlp_cpu_backend) parts += 3;
-    for (int id = 0; id < VLP_TABLES; id++)
-        bytes += (double)model->tables[id].rows * model->tables[id].width * sizeof(float);
+    for (int32_t i = 0; i < model->table_count; i++)
+        bytes += (double)model->tables[i].rows * model->tables[i].width * sizeof(float);
     return parts * bytes < 0x1p62 ? (int64_t)(parts * bytes) : INT64_C(1) << 62;
 }
 
@@ -58,7 +51,7 @@ static vlp_status check_memory(const vlp_model *model, bool training) {
     while (smaller.options.dim > 1 && model_bytes(&smaller, training) > unused) {
         smaller.options.dim -= 1 + smaller.options.dim / 16;
         vlp_model_form(&smaller.form, &smaller.options);
-        set_shapes(&smaller);
+        declare_tables(&smaller);
     }
     char advice[64];
     snprintf(advice, sizeof advice, "dim = %d would fit", smaller.options.dim);
@@ -78,7 +71,7 @@ static vlp_status allocate_table(const vlp_model *model, vlp_table *table, bool 
         *parts[i] = model->backend->memory->allocate(model->compute, count * sizeof(float));
         if (!*parts[i]) return vlp_fail_memory(table->name);
     }
-    if (training && table == &model->tables[VLP_TABLE_ENTITIES]) {
+    if (training && table->by_rows) {
         table->touched = model->backend->memory->allocate(model->compute, (size_t)table->rows);
         if (!table->touched) return vlp_fail_memory(table->name);
     }
@@ -86,23 +79,22 @@ static vlp_status allocate_table(const vlp_model *model, vlp_table *table, bool 
 }
 
 vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_compute *compute,
-                         const vlp_model_options *options, int32_t entities, int32_t relations,
-                         bool vertical, bool training) {
+                         const vlp_model_shape *shape, bool training) {
     *out = NULL;
-    VLP_TRY(vlp_model_check(options));
+    VLP_TRY(vlp_model_check(&shape->options));
     vlp_model *model = vlp_alloc_zero(1, sizeof *model);
     if (!model) return vlp_fail_memory("a model");
     model->backend = backend;
     model->compute = compute;
-    model->options = *options;
-    model->entities = entities;
-    model->relations = relations;
-    model->vertical = vertical;
-    vlp_model_form(&model->form, options);
-    set_shapes(model);
+    model->options = shape->options;
+    model->entities = shape->entities;
+    model->relations = shape->relations;
+    model->components = shape->components;
+    vlp_model_form(&model->form, &shape->options);
+    declare_tables(model);
     vlp_status status = check_memory(model, training);
-    for (int id = 0; id < VLP_TABLES && status == VLP_OK; id++)
-        status = allocate_table(model, &model->tables[id], training);
+    for (int32_t i = 0; i < model->table_count && status == VLP_OK; i++)
+        status = allocate_table(model, &model->tables[i], training);
     if (status != VLP_OK) {
         vlp_model_free(model);
         return status;
@@ -113,31 +105,24 @@ vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_comput
 
 void vlp_model_free(vlp_model *model) {
     if (!model) return;
-    for (int id = 0; id < VLP_TABLES; id++) {
-        vlp_table *table = &model->tables[id];
+    for (int32_t i = 0; i < model->table_count; i++) {
+        vlp_table *table = &model->tables[i];
         void *parts[] = {table->value,  table->grad,    table->first,
                          table->second, table->touched, table->bf16};
-        for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-            if (parts[i]) model->backend->memory->release(model->compute, parts[i]);
+        for (size_t j = 0; j < sizeof parts / sizeof *parts; j++)
+            if (parts[j]) model->backend->memory->release(model->compute, parts[j]);
     }
     vlp_free(model);
 }
 
 /* ---- bf16 copies ------------------------------------------------------------------------------ */
 
-static bool has_bf16(int id) {
-    return id == VLP_TABLE_ENTITIES || id == VLP_TABLE_NODE || id == VLP_TABLE_EDGE ||
-           id == VLP_TABLE_OUTPUT;
-}
-
 vlp_status vlp_model_keep_bf16(vlp_model *model) {
     assert(model->backend->bf16);
-    for (int id = 0; id < VLP_TABLES; id++) {
-        vlp_table *table = &model->tables[id];
-        if (!has_bf16(id) || table->rows == 0 || table->bf16) continue;
-        /* Parts of a unit that the similarity reads together are aligned each. */
-        int32_t parts = id == VLP_TABLE_ENTITIES ? vlp_similarity_parts(model->form.similarity) : 1;
-        table->layout = vlp_bf16_layout_of(parts, table->width / parts);
+    for (int32_t i = 0; i < model->table_count; i++) {
+        vlp_table *table = &model->tables[i];
+        if (!table->allows_bf16 || table->bf16) continue;
+        table->layout = vlp_bf16_layout_of(table->parts, table->width / table->parts);
         size_t count =
             (size_t)padded_rows(model, table) * (size_t)vlp_bf16_layout_stride(&table->layout);
         table->bf16 = model->backend->memory->allocate(model->compute, count * sizeof *table->bf16);
@@ -150,8 +135,8 @@ vlp_status vlp_model_keep_bf16(vlp_model *model) {
 }
 
 void vlp_model_convert_bf16(vlp_model *model) {
-    for (int id = 0; id < VLP_TABLES; id++) {
-        vlp_table *table = &model->tables[id];
+    for (int32_t i = 0; i < model->table_count; i++) {
+        vlp_table *table = &model->tables[i];
         if (table->bf16)
             model->backend->bf16->convert_rows(model->compute, table->bf16, &table->layout, table->value,
                                                table->width, table->rows);
@@ -160,13 +145,7 @@ void vlp_model_convert_bf16(vlp_model *model) {
 
 /* ---- Initial values ------------------------------------------------------------------------------ */
 
-typedef struct value_range {
-    uint32_t stream;
-    float uniform; /* half the width of the range, or 0 */
-    float normal;  /* deviation, where uniform is 0 */
-} value_range;
-
-static void fill_values(float *values, int64_t count, uint64_t seed, value_range range) {
+static void fill_values(float *values, int64_t count, uint64_t seed, vlp_value_range range) {
 #pragma omp parallel for schedule(static)
     for (int64_t block = 0; block < (count + 3) / 4; block++) {
         vlp_random4 bits = vlp_random(seed, range.stream, (uint64_t)block, 0);
@@ -184,23 +163,15 @@ static void fill_values(float *values, int64_t count, uint64_t seed, value_range
 }
 
 vlp_status vlp_model_init(vlp_model *model, uint64_t seed, double init_scale) {
-    int32_t dim = model->options.dim;
-    float range = (float)((model->options.margin + 2) / dim);
-    for (int id = 0; id < VLP_TABLES; id++) {
-        vlp_table *table = &model->tables[id];
+    for (int32_t i = 0; i < model->table_count; i++) {
+        const vlp_table *table = &model->tables[i];
         int64_t count = table->rows * table->width;
-        bool bias = id >= VLP_TABLE_NODE_BIAS;
-        if (count == 0 || bias) continue; /* biases start at zero */
-        value_range values = {VLP_STREAM_ENTITIES + (uint32_t)id, range, 0};
-        if (vlp_table_of_aggregator(id)) {
-            values.stream = VLP_STREAM_AGGREGATOR + 0x100 * (uint32_t)id;
-            values.uniform = (float)sqrt(6.0 / (double)(table->rows + table->width));
-        } else if (init_scale > 0) {
-            values = (value_range){values.stream, 0, (float)init_scale};
-        }
+        vlp_value_range range = components[table->component]->initial(
+            model, i - model->ranges[table->component].first, init_scale);
+        if (range.uniform == 0 && range.normal == 0) continue; /* they are zero */
         float *host = vlp_alloc((size_t)count, sizeof *host);
         if (!host) return vlp_fail_memory("initial values");
-        fill_values(host, count, seed, values);
+        fill_values(host, count, seed, range);
         vlp_status status = model->backend->memory->upload(model->compute, table->value, host,
                                                            (size_t)count * sizeof *host);
         vlp_free(host);

@@ -21,10 +21,9 @@ vlp_status vlp_run_fingerprint(const char **out, vlp_run *run) {
     if (run->fingerprint[0]) return VLP_OK;
     XXH3_state_t state;
     XXH3_128bits_reset(&state);
-    for (int id = 0; id < VLP_TABLES; id++) {
-        const vlp_table *table = &run->model->tables[id];
+    for (int32_t i = 0; i < run->model->table_count; i++) {
+        const vlp_table *table = &run->model->tables[i];
         size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
-        if (bytes == 0) continue;
         float *values = vlp_alloc(bytes, 1);
         if (!values) return vlp_fail_memory("a checksum");
         vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);
@@ -33,9 +32,9 @@ vlp_status vlp_run_fingerprint(const char **out, vlp_run *run) {
         VLP_TRY(status);
     }
     vlp_mixture mixture = vlp_run_mixture(run);
-    float mixed[2] = {mixture.vertical, mixture.horizontal};
     int32_t references[2] = {run->settings.references, run->settings.references_per_head};
-    XXH3_128bits_update(&state, mixed, sizeof mixed);
+    for (int c = VLP_COMPONENTS - 1; c >= 0; c--)
+        XXH3_128bits_update(&state, &mixture.weights[c], sizeof mixture.weights[c]);
     XXH3_128bits_update(&state, references, sizeof references);
     XXH3_128bits_update(&state, run->facts.checksum, sizeof run->facts.checksum);
     XXH128_hash_t hash = XXH3_128bits_digest(&state);
@@ -150,7 +149,7 @@ static vlp_status compute(vlp_calibration *out, vlp_run *run, const vlp_calibrat
     VLP_CHECK(add_negatives(&set, run, options));
     VLP_CHECK(vlp_run_predictor(&predictor, run));
     VLP_CHECK(vlp_triples_score(set.scores, predictor, run->dataset->graph, set.triples, set.count,
-                                run->settings.vertical, options->observer));
+                                options->observer));
     for (int64_t i = 0; i < set.count; i++) set.values[i] = set.scores[i].score;
     vlp_calibration_fit(out, set.values, set.group, set.positives, set.count);
 out:

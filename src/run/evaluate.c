@@ -7,8 +7,6 @@
 #include "eval/baselines.h"
 #include "run/run_internal.h"
 
-enum { MIXTURES = 3 }; /* f, f_g, f_c */
-
 /* One evaluation at work. */
 typedef struct evaluating {
     vlp_run *run;
@@ -18,23 +16,21 @@ typedef struct evaluating {
     vlp_ranking *ranking;
 } evaluating;
 
-static vlp_mixture chosen_mixture(const vlp_run *run) {
-    return run->settings.vertical ? run->progress.mixture : (vlp_mixture){0, 1};
-}
-
-/* Ranks by f, f_g and f_c; of another run than the one evaluated, by f alone. */
+/* Ranks by f and by each component alone; of another run than the one evaluated, by f alone. */
 static vlp_status rank(vlp_ranking **out, const evaluating *work, const vlp_run *run) {
     bool own = run == work->run;
-    const vlp_mixture mixtures[MIXTURES] = {chosen_mixture(run), {0, 1}, {1, 0}};
+    vlp_mixture mixtures[1 + VLP_COMPONENTS] = {vlp_run_mixture(run)};
+    int32_t count = 1;
+    for (int c = 0; own && c < VLP_COMPONENTS; c++)
+        if (vlp_model_has(run->model, (vlp_component)c))
+            mixtures[count++] = vlp_mixture_alone((vlp_component)c);
     vlp_ranking_options options = {.split = work->options.split,
                                    .filter = work->options.filter,
                                    .sides = work->options.sides,
                                    .only = work->only,
                                    .collect = own && work->only,
                                    .mixtures = mixtures,
-                                   .mixture_count = !own                     ? 1
-                                                    : run->settings.vertical ? MIXTURES
-                                                                             : 2,
+                                   .mixture_count = count,
                                    .references = run->settings.references,
                                    .references_per_head = run->settings.references_per_head,
                                    .threads = run->settings.threads,
@@ -72,9 +68,10 @@ static vlp_status set_metrics(const evaluating *work) {
     vlp_free(selected);
     out->optimistic = vlp_metrics_compute(ranks, queries, VLP_OPTIMISTIC, NULL);
     out->pessimistic = vlp_metrics_compute(ranks, queries, VLP_PESSIMISTIC, NULL);
-    out->horizontal = vlp_metrics_compute(vlp_ranking_of(ranking, 1), queries, VLP_REALISTIC, NULL);
-    if (work->run->settings.vertical)
-        out->vertical = vlp_metrics_compute(vlp_ranking_of(ranking, 2), queries, VLP_REALISTIC, NULL);
+    for (int c = 0, index = 1; c < VLP_COMPONENTS; c++)
+        if (vlp_model_has(work->run->model, (vlp_component)c))
+            out->alone[c] =
+                vlp_metrics_compute(vlp_ranking_of(ranking, index++), queries, VLP_REALISTIC, NULL);
     out->auc_pr = NAN;
     if (ranking->scores)
         VLP_TRY(vlp_metrics_auc_pr(&out->auc_pr, ranking->scores, ranking->truths, ranking->pairs));
@@ -156,8 +153,8 @@ static vlp_status train_control(const vlp_run *run, const char *folder, const vl
 
 /* A control that was trained before the run went on is one of other embeddings. */
 static vlp_status check_control(const vlp_run *run, const vlp_run *control) {
-    const vlp_table *mine = &run->model->tables[VLP_TABLE_ENTITIES];
-    const vlp_table *other = &control->model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *mine = vlp_model_entities(run->model);
+    const vlp_table *other = vlp_model_entities(control->model);
     size_t bytes = (size_t)mine->rows * (size_t)mine->width * sizeof(float);
     float *left = vlp_alloc(bytes, 1), *right = vlp_alloc(bytes, 1);
     vlp_status status = left && right ? VLP_OK : vlp_fail_memory("a control");
@@ -242,14 +239,17 @@ vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run, const vlp_evalua
         return vlp_fail(VLP_ERROR_ARGUMENT, "the data set has no %s to evaluate",
                         vlp_split_names[split]);
     if (!work.options.filter) work.options.filter = 1u << VLP_TRAIN | 1u << VLP_VALID | 1u << split;
-    vlp_mixture chosen = chosen_mixture(run);
     vlp_status status = VLP_OK;
     work.out = vlp_alloc_zero(1, sizeof *work.out);
     if (!work.out) return vlp_fail_memory("an evaluation");
     work.out->split = split;
     work.out->sides = work.options.sides;
-    work.out->lambda = (double)chosen.horizontal;
-    work.out->horizontal_only = chosen.vertical == 0;
+    vlp_run_info info;
+    vlp_run_describe(&info, run);
+    work.out->components = info.components;
+    memcpy(work.out->weights, info.weights, sizeof info.weights);
+    work.out->lambda = info.lambda;
+    work.out->horizontal_only = info.horizontal_only;
     if (work.options.candidates) VLP_CHECK(set_candidates(&work));
     VLP_CHECK(rank(&work.ranking, &work, run));
     VLP_CHECK(set_metrics(&work));

@@ -41,14 +41,13 @@ static vlp_status write_relations(vlp_staging *folder, const vlp_run *run, float
     return status;
 }
 
-static vlp_status write_table(vlp_staging *folder, const vlp_run *run, int id) {
-    const vlp_table *table = &run->model->tables[id];
+static vlp_status write_table(vlp_staging *folder, const vlp_run *run, const vlp_table *table) {
     size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
     float *values = vlp_alloc(bytes, 1);
     if (!values) return vlp_fail_memory("an export");
     vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);
     if (status == VLP_OK)
-        status = id == VLP_TABLE_RELATIONS
+        status = table == vlp_model_relations(run->model)
                      ? write_relations(folder, run, values)
                      : write_array(folder, table->name, values, table->rows, table->width);
     vlp_free(values);
@@ -68,8 +67,8 @@ vlp_status vlp_run_export(const vlp_run *run, const char *folder) {
     vlp_staging *staging = NULL;
     vlp_status status = VLP_OK;
     VLP_TRY(vlp_staging_open(&staging, folder));
-    for (int id = 0; id < VLP_TABLES; id++)
-        if (run->model->tables[id].rows > 0) VLP_CHECK(write_table(staging, run, id));
+    for (int32_t i = 0; i < run->model->table_count; i++)
+        VLP_CHECK(write_table(staging, run, &run->model->tables[i]));
     VLP_CHECK(write_names(staging, run, true));
     VLP_CHECK(write_names(staging, run, false));
     VLP_CHECK(vlp_staging_commit(&staging));

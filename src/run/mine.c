@@ -16,7 +16,8 @@
 #include "run/score.h"
 #include "store/safetensors.h"
 
-enum { SAVE_EVERY = 16 /* chunks */, FIGURES = 5, MAX_PER_QUERY = 1000 };
+enum { SAVE_EVERY = 16 /* chunks */, MAX_PER_QUERY = 1000 };
+enum { FIGURES = 3 + VLP_COMPONENTS }; /* of a triple in the state: f, its parts, f of both directions */
 
 /* How far it is. */
 typedef struct progress_of_mining {
@@ -112,18 +113,17 @@ static vlp_status mine_chunk(miner *work, int32_t relation, const int32_t *entit
         silent.user = work->options.observer->user;
     }
     VLP_TRY(vlp_triples_score(work->scores, work->predictor, work->graph, work->triples, candidates,
-                              work->run->settings.vertical, &silent));
+                              &silent));
     VLP_TRY(vlp_grow(&work->kept, &work->capacity, work->count + candidates, sizeof *work->kept,
                      "missing triples"));
     for (int64_t i = 0; i < candidates; i++) {
-        vlp_score score = work->scores[i];
-        work->kept[work->count++] = (vlp_mined){.triple = work->triples[i],
-                                                .score = score.score,
-                                                .horizontal = score.horizontal,
-                                                .vertical = score.vertical,
-                                                .probability = (double)NAN,
-                                                .tail = score.tail,
-                                                .head = score.head};
+        vlp_mined *mined = &work->kept[work->count++];
+        *mined = (vlp_mined){.triple = work->triples[i],
+                             .score = work->scores[i].score,
+                             .probability = (double)NAN,
+                             .tail = work->scores[i].tail,
+                             .head = work->scores[i].head};
+        memcpy(mined->parts, work->scores[i].parts, sizeof mined->parts);
     }
     if (work->count / 2 > work->options.count) keep_best(work);
     work->at.queries += count;
@@ -160,8 +160,11 @@ static vlp_status save(miner *work) {
     for (int64_t i = 0; i < work->count; i++) {
         const vlp_mined *item = &work->kept[i];
         memcpy(triples + 3 * i, &item->triple, sizeof item->triple);
-        double row[FIGURES] = {item->score, item->horizontal, item->vertical, item->tail, item->head};
-        memcpy(figures + FIGURES * i, row, sizeof row);
+        double *row = figures + FIGURES * i;
+        row[0] = item->score;
+        memcpy(row + 1, item->parts, VLP_COMPONENTS * sizeof *row);
+        row[1 + VLP_COMPONENTS] = item->tail;
+        row[2 + VLP_COMPONENTS] = item->head;
     }
     vlp_tensor tensors[3] = {{"position", VLP_I64, 1, {4, 0, 0, 0}, position},
                              {"triples", VLP_I32, 2, {work->count, 3, 0, 0}, triples},
@@ -217,8 +220,13 @@ static vlp_status load(miner *work) {
         vlp_grow(&work->kept, &work->capacity, work->count, sizeof *work->kept, "missing triples"));
     for (int64_t i = 0; i < work->count; i++) {
         const double *row = (const double *)scores->data + i * FIGURES;
-        work->kept[i] = (vlp_mined){
-            ((const vlp_triple *)triples->data)[i], row[0], row[1], row[2], (double)NAN, row[3], row[4]};
+        work->kept[i] = (vlp_mined){.triple = ((const vlp_triple *)triples->data)[i],
+                                    .score = row[0],
+                                    .probability = (double)NAN,
+                                    .tail = row[1 + VLP_COMPONENTS],
+                                    .head = row[2 + VLP_COMPONENTS]};
+        for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+            work->kept[i].parts[c] = c < VLP_COMPONENTS ? row[1 + c] : (double)NAN;
     }
 out:
     vlp_safetensors_free(file);

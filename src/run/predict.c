@@ -1,21 +1,24 @@
-/* Answers to queries, and what they were copied from. */
+/* Answers to queries. What they are made of is explained by the components: run/explain.h. */
 #include <math.h>
 #include <string.h>
 
 #include "base/options.h"
-#include "graph/reference.h"
-#include "run/run_internal.h"
+#include "run/explain.h"
+
+/* NULL: nothing to explain. */
+static const vlp_component_explanation *const explanations[VLP_COMPONENTS] = {
+    [VLP_HORIZONTAL] = NULL, [VLP_VERTICAL] = &vlp_vertical_explanation};
 
 /* ---- What a run keeps for it --------------------------------------------------------------------- */
-
-enum { FALLBACK_REFERENCES = 8 }; /* to show where the run has no head */
 
 const vlp_graph *vlp_run_graph(const vlp_run *run) {
     return run->live ? run->live->graph : run->dataset->graph;
 }
 
 vlp_mixture vlp_run_mixture(const vlp_run *run) {
-    return run->settings.vertical ? run->progress.mixture : (vlp_mixture){0, 1};
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (run->model->components == 1u << c) return vlp_mixture_alone((vlp_component)c);
+    return run->progress.mixture;
 }
 
 vlp_status vlp_run_predictor(vlp_predictor **out, vlp_run *run) {
@@ -73,6 +76,7 @@ void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
     *out = (vlp_run_info){0};
     if (!run) return;
     vlp_mixture mixture = vlp_run_mixture(run);
+    bool vertical = vlp_model_has(run->model, VLP_VERTICAL);
     *out = (vlp_run_info){
         .folder = run->folder,
         .data = run->facts.data,
@@ -80,26 +84,30 @@ void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
         .dim = run->settings.dim,
         .step = run->progress.best_step,
         .valid_mrr = run->dataset->splits[VLP_VALID].count > 0 ? run->progress.best_mrr : (double)NAN,
-        .vertical = run->settings.vertical,
-        .copies = run->settings.vertical && mixture.vertical > 0 && run->settings.references > 0,
-        .horizontal_only = mixture.vertical == 0,
-        .lambda = (double)mixture.horizontal,
-        .references = run->settings.vertical ? run->settings.references : 0,
+        .components = run->model->components,
+        .copies = vertical && mixture.weights[VLP_VERTICAL] > 0 && run->settings.references > 0,
+        .horizontal_only = mixture.weights[VLP_VERTICAL] == 0,
+        .lambda = (double)mixture.weights[VLP_HORIZONTAL],
+        .references = vertical ? run->settings.references : 0,
         .graph = run->live ? run->live->folder : NULL};
+    for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+        out->weights[c] = run->model->components >> c & 1 ? (double)mixture.weights[c] : (double)NAN;
 }
 
 /* ---- The object ---------------------------------------------------------------------------------- */
 
 struct vlp_predictions {
     int64_t count;
-    vlp_answers *items; /* (count); what they point to is one block each, which starts with the
-                           predictions */
+    vlp_answers *items; /* (count) */
 };
 
 void vlp_predictions_free(vlp_predictions *predictions) {
     if (!predictions) return;
-    for (int64_t i = 0; predictions->items && i < predictions->count; i++)
+    for (int64_t i = 0; predictions->items && i < predictions->count; i++) {
+        for (int c = 0; c < VLP_COMPONENTS; c++)
+            if (explanations[c]) explanations[c]->release(&predictions->items[i]);
         vlp_free((void *)(uintptr_t)predictions->items[i].predictions);
+    }
     vlp_free(predictions->items);
     vlp_free(predictions);
 }
@@ -123,107 +131,42 @@ static vlp_predictions *predictions_new(int64_t count) {
 
 /* ---- Filling it ---------------------------------------------------------------------------------- */
 
-/* One call of predict or explain. */
-typedef struct answering {
-    vlp_run *run;
-    vlp_predictor *predictor;
-    const vlp_filter *known;
-    vlp_predict_options options;
-    const vlp_query *queries;
-    const int32_t *given; /* the answers to explain, NULL: the best are wanted */
-    vlp_predictions *out;
-    vlp_top *scores;          /* (batch) of given answers */
-    vlp_explained *explained; /* (batch) */
-    int32_t *answers;         /* of the batch's predictions */
-    int64_t answer_capacity;
-} answering;
-
-/* Makes the block of one query: predictions, then references, then contributions. */
-static vlp_status put_answers(answering *work, int64_t index, const vlp_top *top, int32_t count,
-                              const vlp_reference *list, int32_t references) {
-    const vlp_triple *triples = vlp_run_graph(work->run)->triples;
-    size_t first = (size_t)count * sizeof(vlp_prediction),
-           second = (size_t)references * sizeof(vlp_answer_reference),
-           third = work->options.explain ? (size_t)count * (size_t)references * sizeof(double) : 0;
-    second = (second + sizeof(double) - 1) / sizeof(double) * sizeof(double);
-    char *block = vlp_alloc(first + second + third, 1);
-    if (!block) return vlp_fail_memory("predictions");
-    vlp_prediction *predictions = (void *)block;
-    vlp_answer_reference *shown = (void *)(block + first);
-    double *contributions = (void *)(block + first + second);
+/* The predictions of one query. */
+static vlp_status put_answers(vlp_answering *work, int64_t index, const vlp_top *top, int32_t count) {
     vlp_query query = work->queries[index];
-    for (int32_t i = 0; i < count; i++)
+    unsigned components = work->run->model->components;
+    vlp_prediction *predictions = vlp_alloc((size_t)count, sizeof *predictions);
+    if (!predictions) return vlp_fail_memory("predictions");
+    for (int32_t i = 0; i < count; i++) {
         predictions[i] = (vlp_prediction){
             .entity = top[i].entity,
             .known = vlp_filter_has(work->known, query.entity, query.relation, top[i].entity),
-            .score = (double)top[i].score,
-            .horizontal = (double)top[i].horizontal,
-            .vertical = work->run->settings.vertical ? (double)top[i].vertical : (double)NAN,
-            .contributions = work->options.explain ? contributions + (int64_t)i * references : NULL};
-    for (int32_t i = 0; i < references; i++)
-        shown[i] = (vlp_answer_reference){triples[list[i].edge], list[i].distance};
-    work->out->items[index] = (vlp_answers){query, predictions, count, shown, references};
+            .score = (double)top[i].score};
+        for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+            predictions[i].parts[c] = components >> c & 1 ? (double)top[i].parts[c] : (double)NAN;
+    }
+    work->items[index] =
+        (vlp_answers){.query = query, .predictions = predictions, .prediction_count = count};
     return VLP_OK;
 }
 
-/* The contributions of a batch, into the blocks made before. */
-static vlp_status put_contributions(answering *work, int64_t start, int64_t count) {
-    int64_t total = 0;
-    for (int64_t i = 0; i < count; i++) total += work->out->items[start + i].prediction_count;
-    VLP_TRY(vlp_grow(&work->answers, &work->answer_capacity, total, sizeof(int32_t), "predictions"));
-    int64_t at = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const vlp_answers *answers = &work->out->items[start + i];
-        bool any = answers->prediction_count > 0;
-        work->explained[i] = (vlp_explained){
-            .query = answers->query,
-            .references = answers->references,
-            .reference_count = answers->reference_count,
-            .answers = work->answers + at,
-            .answer_count = answers->prediction_count,
-            .contributions = any ? (double *)(uintptr_t)answers->predictions[0].contributions : NULL};
-        for (int32_t j = 0; j < answers->prediction_count; j++)
-            work->answers[at++] = answers->predictions[j].entity;
-    }
-    return vlp_predictor_contributions(work->predictor, work->explained, count, work->options.observer);
-}
-
-/* References to show where the scores ask for none. */
-static vlp_status find_shown(vlp_references **out, const answering *work, int64_t start, int64_t count) {
-    const vlp_settings *settings = &work->run->settings;
-    vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
-    options.count = settings->references > 0 ? settings->references : FALLBACK_REFERENCES;
-    options.per_head = settings->references_per_head;
-    options.threads = settings->threads;
-    return vlp_graph_references(out, vlp_run_graph(work->run), work->queries + start, count, &options);
-}
-
-static vlp_status answer_batch(answering *work, int64_t start, int64_t count) {
-    vlp_status status = VLP_OK;
-    vlp_references *shown = NULL;
+/* scores: (batch), of given answers. */
+static vlp_status answer_batch(vlp_answering *work, vlp_top *scores, int64_t start, int64_t count) {
     const vlp_query *queries = work->queries + start;
     if (work->given)
-        VLP_CHECK(
-            vlp_predictor_score(work->scores, work->predictor, queries, work->given + start, count));
+        VLP_TRY(vlp_predictor_score(scores, work->predictor, queries, work->given + start, count));
     else
-        VLP_CHECK(vlp_predictor_top(work->predictor, queries, count, work->options.count,
-                                    work->options.known ? NULL : work->known, work->options.observer));
-    const vlp_references *found = vlp_predictor_references(work->predictor);
-    if (!found && work->options.explain && !work->run->settings.vertical) {
-        VLP_CHECK(find_shown(&shown, work, start, count));
-        found = shown;
-    }
+        VLP_TRY(vlp_predictor_top(work->predictor, queries, count, work->options.count,
+                                  work->options.known ? NULL : work->known, work->options.observer));
     for (int64_t i = 0; i < count; i++) {
-        int32_t answers = 1, references = 0;
+        int32_t answers = 1;
         const vlp_top *top =
-            work->given ? &work->scores[i] : vlp_predictor_answers(work->predictor, i, &answers);
-        const vlp_reference *list = found ? vlp_references_get(found, i, &references) : NULL;
-        VLP_CHECK(put_answers(work, start + i, top, answers, list, references));
+            work->given ? &scores[i] : vlp_predictor_answers(work->predictor, i, &answers);
+        VLP_TRY(put_answers(work, start + i, top, answers));
     }
-    if (work->options.explain) VLP_CHECK(put_contributions(work, start, count));
-out:
-    vlp_references_free(shown);
-    return status;
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (explanations[c]) VLP_TRY(explanations[c]->explain(work, start, count));
+    return VLP_OK;
 }
 
 /* ---- Asking -------------------------------------------------------------------------------------- */
@@ -258,20 +201,22 @@ static vlp_status answer(vlp_predictions **out, vlp_run *run, const vlp_query *q
                          const int32_t *given, int64_t count, const vlp_predict_options *options) {
     *out = NULL;
     vlp_status status = VLP_OK;
-    answering work = {.run = run, .options = *options, .queries = queries, .given = given};
+    vlp_answering work = {.run = run, .options = *options, .queries = queries, .given = given};
+    vlp_predictions *predictions = NULL;
+    vlp_top *scores = NULL;
     VLP_TRY(check(run, queries, given, count, options));
     VLP_TRY(vlp_run_predictor(&work.predictor, run));
     VLP_TRY(vlp_run_known(&work.known, run, options->filter));
     int64_t batch = vlp_predictor_batch(work.predictor);
-    work.out = predictions_new(count);
-    work.scores = vlp_alloc((size_t)batch, sizeof *work.scores);
-    work.explained = vlp_alloc((size_t)batch, sizeof *work.explained);
-    if (!work.out || !work.scores || !work.explained) {
+    predictions = predictions_new(count);
+    scores = vlp_alloc((size_t)batch, sizeof *scores);
+    if (!predictions || !scores) {
         status = vlp_fail_memory("predictions");
         goto out;
     }
+    work.items = predictions->items;
     for (int64_t start = 0; start < count; start += batch) {
-        VLP_CHECK(answer_batch(&work, start, count - start < batch ? count - start : batch));
+        VLP_CHECK(answer_batch(&work, scores, start, count - start < batch ? count - start : batch));
         if (count > batch)
             vlp_progress(options->observer, "queries", start + batch < count ? start + batch : count,
                          count);
@@ -281,14 +226,12 @@ static vlp_status answer(vlp_predictions **out, vlp_run *run, const vlp_query *q
         }
     }
 out:
-    vlp_free(work.scores);
-    vlp_free(work.explained);
-    vlp_free(work.answers);
+    vlp_free(scores);
     if (status != VLP_OK) {
-        vlp_predictions_free(work.out);
+        vlp_predictions_free(predictions);
         return status;
     }
-    *out = work.out;
+    *out = predictions;
     return VLP_OK;
 }
 

@@ -1,6 +1,7 @@
 /* What a report needs of runs besides their figures: ranks that can be compared, the course of training,
  * settings. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +11,9 @@
 /* ---- Ranks that are kept ------------------------------------------------------------------------- */
 
 struct vlp_kept_ranks {
-    vlp_ranking *ranking; /* by f, f_g and, with a head, f_c */
-    char checksum[33];    /* of the data set */
+    vlp_ranking *ranking; /* by f, then by each component of the run alone */
+    unsigned components;
+    char checksum[33]; /* of the data set */
     int32_t threads;
 };
 
@@ -20,6 +22,7 @@ vlp_status vlp_ranks_keep(struct vlp_kept_ranks **out, const vlp_run *run, vlp_r
     if (!*out) return vlp_fail_memory("ranks");
     memcpy((*out)->checksum, run->facts.checksum, sizeof(*out)->checksum);
     (*out)->threads = run->settings.threads;
+    (*out)->components = run->model->components;
     (*out)->ranking = *ranking;
     *ranking = NULL;
     /* The scores behind an area under the curve are many, and have served. */
@@ -36,12 +39,24 @@ void vlp_ranks_free(struct vlp_kept_ranks *ranks) {
     vlp_free(ranks);
 }
 
+/* The ranks by f or by one component, NULL where there are none. */
+static const vlp_rank *ranks_by(const struct vlp_kept_ranks *ranks, vlp_ranked_by by) {
+    int component = (int)by - (int)VLP_BY_F_G;
+    if (by == VLP_BY_F) return vlp_ranking_of(ranks->ranking, 0);
+    if (component < 0 || component >= VLP_COMPONENTS || !(ranks->components >> component & 1))
+        return NULL;
+    int32_t index = 1;
+    for (int c = 0; c < component; c++) index += (int32_t)(ranks->components >> c & 1);
+    return vlp_ranking_of(ranks->ranking, index);
+}
+
 double vlp_evaluation_rank(const vlp_evaluation *evaluation, vlp_ranked_by by, int64_t query) {
     if (!evaluation || !evaluation->ranks || query < 0 || (int32_t)by < 0) return (double)NAN;
     const vlp_ranking *ranking = evaluation->ranks->ranking;
+    const vlp_rank *ranks = ranks_by(evaluation->ranks, by);
     int64_t index = query - ranking->first;
-    if (index < 0 || index >= ranking->queries || (int32_t)by >= ranking->mixtures) return (double)NAN;
-    return vlp_rank_value(vlp_ranking_of(ranking, (int32_t)by)[index], VLP_REALISTIC);
+    if (index < 0 || index >= ranking->queries || !ranks) return (double)NAN;
+    return vlp_rank_value(ranks[index], VLP_REALISTIC);
 }
 
 /* ---- Comparing ----------------------------------------------------------------------------------- */
@@ -99,14 +114,13 @@ vlp_status vlp_evaluation_compare(vlp_interval *out, const vlp_evaluation *first
     VLP_REQUIRE(second->ranks);
     VLP_TRY(check_by(first_by));
     VLP_TRY(check_by(second_by));
-    const vlp_ranking *a = first->ranks->ranking, *b = second->ranks->ranking;
     VLP_TRY(check_pair(first->ranks, second->ranks,
                        first->split == second->split && first->sides == second->sides));
-    if ((int32_t)first_by >= a->mixtures || (int32_t)second_by >= b->mixtures)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "a run without a head has no ranks by f_c");
-    const vlp_rank *left = vlp_ranking_of(a, (int32_t)first_by);
-    const vlp_rank *right = vlp_ranking_of(b, (int32_t)second_by);
-    return vlp_ranks_interval(out, left, right, a->queries, first->sides, 0, first->ranks->threads);
+    const vlp_rank *left = ranks_by(first->ranks, first_by);
+    const vlp_rank *right = ranks_by(second->ranks, second_by);
+    if (!left || !right)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "a run without a component has no ranks by it");
+    return vlp_ranks_interval(out, left, right, first->queries, first->sides, 0, first->ranks->threads);
 }
 
 /* ---- The course of training ---------------------------------------------------------------------- */
@@ -139,9 +153,15 @@ vlp_status vlp_run_history(vlp_history **out, const vlp_run *run) {
         if (!(step >= 0 && step < 9e15)) continue;
         VLP_CHECK(vlp_grow(&history->items, &capacity, history->count + 1, sizeof *history->items,
                            "a history"));
-        history->items[history->count++] = (vlp_history_point){
-            (int64_t)step, number_of(line, "\"loss_horizontal\":"),
-            number_of(line, "\"loss_vertical\":"), number_of(line, "\"valid_mrr\":")};
+        vlp_history_point *point = &history->items[history->count++];
+        *point =
+            (vlp_history_point){.step = (int64_t)step, .valid_mrr = number_of(line, "\"valid_mrr\":")};
+        for (int c = 0; c < VLP_MAX_COMPONENTS; c++) {
+            const char *name = vlp_component_name((vlp_component)c);
+            char key[64];
+            snprintf(key, sizeof key, "\"loss_%s\":", name ? name : "");
+            point->losses[c] = name ? number_of(line, key) : (double)NAN;
+        }
     }
 out:
     vlp_free(lines);

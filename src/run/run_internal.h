@@ -40,7 +40,7 @@ void vlp_run_predicting_free(vlp_run *run);
 
 /* The graph that references come from. */
 const vlp_graph *vlp_run_graph(const vlp_run *run);
-/* f = mixture.vertical f_c + mixture.horizontal f_g, as chosen on valid. */
+/* The weights that were chosen on the validation split. */
 vlp_mixture vlp_run_mixture(const vlp_run *run);
 /* The predictor over vlp_run_graph, and the known answers of these splits (0: all) with those of the
  * live graph; both borrowed from the run. */

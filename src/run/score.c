@@ -27,8 +27,8 @@ static vlp_status score_side(vlp_top *out, vlp_predictor *predictor, const vlp_g
 }
 
 vlp_status vlp_triples_score(vlp_score *out, vlp_predictor *predictor, const vlp_graph *graph,
-                             const vlp_triple *triples, int64_t count, bool vertical,
-                             const vlp_observer *observer) {
+                             const vlp_triple *triples, int64_t count, const vlp_observer *observer) {
+    unsigned components = vlp_predictor_components(predictor);
     vlp_status status = VLP_OK;
     int64_t batch = vlp_predictor_batch(predictor);
     vlp_query *queries = vlp_alloc((size_t)batch, sizeof *queries);
@@ -43,15 +43,17 @@ vlp_status vlp_triples_score(vlp_score *out, vlp_predictor *predictor, const vlp
         int64_t size = count - start < batch ? count - start : batch;
         VLP_CHECK(score_side(tail, predictor, graph, triples + start, size, true, queries, answers));
         VLP_CHECK(score_side(head, predictor, graph, triples + start, size, false, queries, answers));
-        for (int64_t i = 0; i < size; i++)
-            out[start + i] = (vlp_score){
-                .score = ((double)tail[i].score + (double)head[i].score) / 2,
-                .horizontal = ((double)tail[i].horizontal + (double)head[i].horizontal) / 2,
-                .vertical =
-                    vertical ? ((double)tail[i].vertical + (double)head[i].vertical) / 2 : (double)NAN,
-                .tail = (double)tail[i].score,
-                .head = (double)head[i].score,
-                .probability = (double)NAN};
+        for (int64_t i = 0; i < size; i++) {
+            vlp_score *score = &out[start + i];
+            *score = (vlp_score){.score = ((double)tail[i].score + (double)head[i].score) / 2,
+                                 .tail = (double)tail[i].score,
+                                 .head = (double)head[i].score,
+                                 .probability = (double)NAN};
+            for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+                score->parts[c] = components >> c & 1
+                                      ? ((double)tail[i].parts[c] + (double)head[i].parts[c]) / 2
+                                      : (double)NAN;
+        }
         if (count > batch) vlp_progress(observer, "triples", start + size, count);
         if (vlp_stopped(observer)) {
             status = vlp_fail_stopped();
@@ -109,8 +111,7 @@ vlp_status vlp_run_score(vlp_score *out, vlp_run *run, const vlp_triple *triples
     const vlp_filter *known;
     VLP_TRY(vlp_run_predictor(&predictor, run));
     VLP_TRY(vlp_run_known(&known, run, 0));
-    VLP_TRY(vlp_triples_score(out, predictor, vlp_run_graph(run), triples, count, run->settings.vertical,
-                              options.observer));
+    VLP_TRY(vlp_triples_score(out, predictor, vlp_run_graph(run), triples, count, options.observer));
     for (int64_t i = 0; i < count; i++) {
         out[i].known = vlp_filter_has(known, triples[i].head, triples[i].relation, triples[i].tail);
         if (calibrated) out[i].probability = vlp_calibrated(&calibration, out[i].score, options.prior);

@@ -7,8 +7,7 @@
 /* out (count): the two directions and their means, each triple's own edge left out where the graph has
  * it; no probability, not known. `graph` is the predictor's. */
 vlp_status vlp_triples_score(vlp_score *out, vlp_predictor *predictor, const vlp_graph *graph,
-                             const vlp_triple *triples, int64_t count, bool vertical,
-                             const vlp_observer *observer);
+                             const vlp_triple *triples, int64_t count, const vlp_observer *observer);
 
 /* The index of a triple in the graph, or -1. */
 int64_t vlp_graph_find(const vlp_graph *graph, vlp_triple triple);

@@ -12,7 +12,7 @@
 #include "graph/distance.h"
 #include "lab.h"
 #include "learn/trainer.h"
-#include "model/gsf.h"
+#include "tables.h"
 
 enum { SEED = 70 };
 
@@ -289,8 +289,8 @@ static void check_ranks(both *b, const vlp_model_options *model, int32_t count, 
     vlp_form form;
     vlp_model_form(&form, model);
     int64_t cells = (int64_t)count * entities, results = (int64_t)count * MIXTURES;
-    vlp_mixture mixtures[MIXTURES] = {{1, 0}, {0, 1}};
-    for (int m = 2; m < MIXTURES; m++) mixtures[m] = (vlp_mixture){1, (float)m * 0.01f};
+    vlp_mixture mixtures[MIXTURES] = {{{0, 1}}, {{1, 0}}};
+    for (int m = 2; m < MIXTURES; m++) mixtures[m] = (vlp_mixture){{(float)m * 0.01f, 1, 0.5f}};
     int64_t *offsets = calloc((size_t)count + 1, sizeof *offsets);
     int32_t *known = lab_ids(&b->gpu, (int64_t)count * KNOWN, 0, entities / KNOWN - 1);
     for (int32_t i = 0; i < count; i++) offsets[i + 1] = offsets[i] + KNOWN;
@@ -305,7 +305,7 @@ static void check_ranks(both *b, const vlp_model_options *model, int32_t count, 
         .entity_table = lab_put(bench, lab_random(bench, (int64_t)entities * form.entity_width, 1),
                                 (int64_t)entities * form.entity_width),
         .horizontal = lab_put(bench, lab_zeros(bench, cells), cells),
-        .vertical = lab_put(bench, lab_random(bench, cells, 1), cells),
+        .scores = {[VLP_VERTICAL] = lab_put(bench, lab_random(bench, cells, 1), cells)},
         .answers = lab_put_ids(bench, lab_ids(bench, count, 0, entities - 1), count),
         .filter_offset = lab_put_bytes(bench, offsets, ((size_t)count + 1) * sizeof *offsets),
         .filtered = lab_put_ids(bench, known, (int64_t)count * KNOWN),
@@ -342,11 +342,15 @@ static void test_ranks(void **state) {
 }
 
 /* Both backends choose the same of the same scores, which are sums without layout. */
-static void check_best(both *b, int32_t rows, int32_t entities, int32_t wanted, int32_t range) {
+static void check_best(both *b, int32_t rows, int32_t entities, int32_t wanted, int32_t range,
+                       unsigned components) {
     int64_t cells = (int64_t)rows * entities;
-    double *values = lab_zeros(&b->cpu, 2 * cells);
-    for (int64_t i = 0; i < 2 * cells; i++) values[i] = lab_between(&b->cpu, -range, range);
-    floats horizontal = put(b, values, cells), vertical = put(b, values + cells, cells);
+    double *values = lab_zeros(&b->cpu, cells);
+    floats scores[VLP_MAX_COMPONENTS];
+    for (int c = 0; c < VLP_MAX_COMPONENTS; c++) {
+        for (int64_t i = 0; i < cells; i++) values[i] = lab_between(&b->cpu, -range, range);
+        if (components >> c & 1) scores[c] = put(b, values, cells);
+    }
     for (int32_t e = 0; e < entities; e++) values[e] = 0.25 * (e % 5);
     floats scale = put(b, values, entities);
     int32_t *known = lab_ids(&b->cpu, entities, 0, 0);
@@ -358,14 +362,16 @@ static void check_best(both *b, int32_t rows, int32_t entities, int32_t wanted, 
     vlp_best best[2];
     for (int s = 0; s < 2; s++) {
         lab *bench = side(b, s);
-        must(bench->backend->select->open(bench->compute, &selections[s], rows, wanted, entities));
+        must(bench->backend->select->open(bench->compute, &selections[s],
+                                          &(vlp_select_options){rows, wanted, entities, components}));
         must(bench->backend->select->start(bench->compute, selections[s], excluded, rows));
-        must(bench->backend->select->offer(bench->compute, selections[s],
-                                           &(vlp_score_tile){.columns = entities,
-                                                             .horizontal = horizontal.on[s],
-                                                             .vertical = vertical.on[s],
-                                                             .scale = scale.on[s]},
-                                           (vlp_mixture){1, 0.5f}));
+        vlp_score_tile tile = {.columns = entities};
+        for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+            if (components >> c & 1)
+                tile.components[c] =
+                    (vlp_component_scores){scores[c].on[s], entities, c % 2 ? scale.on[s] : NULL};
+        must(bench->backend->select->offer(bench->compute, selections[s], &tile,
+                                           &(vlp_mixture){{0.5f, 1, 0.25f, 2}}));
         must(bench->backend->select->finish(bench->compute, &best[s], selections[s]));
     }
     for (int32_t i = 0; i < rows; i++) {
@@ -386,8 +392,10 @@ static void test_best(void **state) {
                                         {512, 14541, 1000, 100},   {300, 14541, 3000, 100},
                                         {64, 40943, 40943, 1000},  {7, 100001, 10, 1 << 19}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        check_best(&b, shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3]);
-        both_clear(&b);
+        for (unsigned components = 1; components < 16; components = 2 * components + 1) {
+            check_best(&b, shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], components);
+            both_clear(&b);
+        }
     }
     both_close(&b);
 }
@@ -586,7 +594,9 @@ static void test_memory_ends(void **state) {
     vlp_model *model = NULL;
     must(gpu->open(&compute, 0));
     vlp_model_options options = {VLP_MODEL_ROTATE, 60000, 0, 0, 6};
-    assert_int_equal(vlp_model_new(&model, gpu, compute, &options, 2000000000, 10, false, true),
+    assert_int_equal(vlp_model_new(&model, gpu, compute,
+                                   &(vlp_model_shape){options, 2000000000, 10, components_of(false)},
+                                   true),
                      VLP_ERROR_MEMORY);
     assert_non_null(strstr(vlp_error_message(), "would fit"));
     assert_non_null(strstr(vlp_error_message(), "--device cpu"));

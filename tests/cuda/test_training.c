@@ -33,7 +33,7 @@ static void trained_free(trained *one) {
 }
 
 static float *entities_of(const vlp_model *model, int64_t *count) {
-    const vlp_table *table = &model->tables[VLP_TABLE_ENTITIES];
+    const vlp_table *table = vlp_model_entities(model);
     *count = table->rows * table->width;
     float *out = malloc((size_t)*count * sizeof *out);
     assert_non_null(out);
@@ -54,17 +54,21 @@ static trained train(const vlp_backend *backend, const vlp_settings *settings, c
     must(backend->open(&compute, settings->threads));
     vlp_model_options options = {settings->model, settings->dim, settings->relation_dim, settings->norm,
                                  settings->margin};
-    must(vlp_model_new(&model, backend, compute, &options, vlp_dataset_entity_count(dataset),
-                       2 * vlp_dataset_relation_count(dataset), settings->vertical, true));
+    must(vlp_model_new(&model, backend, compute,
+                       &(vlp_model_shape){options, vlp_dataset_entity_count(dataset),
+                                          2 * vlp_dataset_relation_count(dataset),
+                                          vlp_settings_components(settings)},
+                       true));
     must(vlp_model_init(model, settings->seed, settings->init_scale));
     out.start = entities_of(model, &out.count);
     must(vlp_trainer_new(&trainer, dataset, settings, model, NULL));
-    vlp_step_loss loss = {0, 0};
+    vlp_step_loss loss = {{0}};
     for (int64_t step = 0; step < STEPS; step++) {
-        must(
-            vlp_trainer_step(every ? &loss : NULL, trainer, step, step % 10 == 9 && settings->vertical));
-        out.losses[2 * step] = loss.horizontal;
-        out.losses[2 * step + 1] = loss.vertical;
+        unsigned all = vlp_settings_components(settings), vertical = 1u << VLP_VERTICAL;
+        vlp_trainer_choose(trainer, step % 10 == 9 && settings->vertical ? vertical : all);
+        must(vlp_trainer_step(every ? &loss : NULL, trainer, step));
+        out.losses[2 * step] = loss.components[VLP_HORIZONTAL];
+        out.losses[2 * step + 1] = loss.components[VLP_VERTICAL];
     }
     must(vlp_trainer_read(&loss, trainer));
     out.entities = entities_of(model, &out.count);

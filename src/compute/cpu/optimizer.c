@@ -71,13 +71,13 @@ static void update_tables(vlp_compute *compute, const vlp_update *update, const 
     if (report && report->fault != VLP_FAULT_NONE) return;
     for (int32_t i = 0; i < count; i++) {
         assert(tables[i].table >= 0 && tables[i].table < VLP_MAX_TABLES);
-        row_update row = {.rate = values->rates[tables[i].group],
+        row_update row = {.rate = values->rates[tables[i].component],
                           .beta1 = update->beta1,
                           .beta2 = update->beta2,
                           .epsilon = update->epsilon,
                           .correction1 = values->correction1,
                           .correction2 = values->correction2,
-                          .scale = report ? report->scales[tables[i].group] : 1.0f};
+                          .scale = report ? report->scales[tables[i].component] : 1.0f};
         bool finite = update_table(compute, &row, &tables[i], update->kind);
         if (finite || !report || report->fault != VLP_FAULT_NONE) continue;
         report->fault = VLP_FAULT_TABLE + tables[i].table;

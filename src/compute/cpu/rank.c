@@ -1,21 +1,13 @@
 /* Rank counts: how many candidates score above the answer, how many the same, for several mixtures of
- * the two scores at once. */
+ * the components' scores at once. */
+#include <string.h>
+
 #include <omp.h>
 
 #include "compute/cpu/cpu.h"
+#include "compute/cpu/mix.h"
 
-/* Mixed scores are made once, for everyone by the same instructions: the answer's score, made a second
- * time elsewhere, might be rounded differently and invent ties. */
-VLP_CLONES static void mix_row(float *out, const float *vertical, const float *horizontal,
-                               vlp_mixture mixture, int32_t entities) {
-    float v = mixture.vertical, h = mixture.horizontal;
-    if (vertical)
-        for (int32_t e = 0; e < entities; e++) out[e] = v * vertical[e] + h * horizontal[e];
-    else
-        for (int32_t e = 0; e < entities; e++) out[e] = h * horizontal[e];
-}
-
-/* Every entity gets the score of the first with its row, which stands before it. */
+/* Every entity gets the score of the first with its row, which comes before it. */
 static void join_same(float *scores, const int32_t *same, int32_t entities) {
     for (int32_t e = 0; same && e < entities; e++) scores[e] = scores[same[e]];
 }
@@ -67,6 +59,9 @@ static vlp_status rank_counts(vlp_compute *compute, int32_t *above, int32_t *equ
     if (ranked->form)
         VLP_TRY(cpu_all_scores(compute, ranked->horizontal, ranked->form, &ranked->queries,
                                ranked->entity_table, entities));
+    const float *scores_of[VLP_MAX_COMPONENTS];
+    memcpy(scores_of, ranked->scores, sizeof scores_of);
+    if (ranked->form) scores_of[VLP_HORIZONTAL] = ranked->horizontal;
     bool wrong = false;
     float *buffers = cpu_scratch(compute, (int64_t)compute->threads * entities);
     if (!buffers) return VLP_ERROR_MEMORY;
@@ -74,9 +69,11 @@ static vlp_status rank_counts(vlp_compute *compute, int32_t *above, int32_t *equ
     for (int64_t i = 0; i < ranked->queries.count; i++) {
         float *scores = buffers + (int64_t)omp_get_thread_num() * entities;
         const int64_t *offset = ranked->filter_offset + i;
+        mixed_rows rows = {.count = 0};
+        for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+            if (scores_of[c]) mixed_rows_add(&rows, c, scores_of[c] + i * entities, NULL);
         for (int32_t m = 0; m < mixtures; m++) {
-            mix_row(scores, ranked->vertical ? ranked->vertical + i * entities : NULL,
-                    ranked->horizontal + i * entities, ranked->mixtures[m], entities);
+            mix_row(scores, &rows, &ranked->mixtures[m], entities);
             wrong = wrong || has_nan(scores, entities);
             join_same(scores, ranked->same, entities);
             rank_row(&above[i * mixtures + m], &equal[i * mixtures + m], scores, ranked->answers[i],

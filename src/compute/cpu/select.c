@@ -6,6 +6,7 @@
 #include <omp.h>
 
 #include "compute/cpu/cpu.h"
+#include "compute/cpu/mix.h"
 
 enum { BLOCK = 64 };
 
@@ -35,9 +36,10 @@ static void selection_close(vlp_compute *compute, vlp_selection *selection) {
     vlp_free(selection);
 }
 
-static vlp_status selection_open(vlp_compute *compute, vlp_selection **out, int32_t rows, int32_t wanted,
-                                 int32_t columns) {
+static vlp_status selection_open(vlp_compute *compute, vlp_selection **out,
+                                 const vlp_select_options *options) {
     *out = NULL;
+    int32_t rows = options->rows, wanted = options->wanted, columns = options->columns;
     vlp_selection *selection = vlp_alloc_zero(1, sizeof *selection);
     if (!selection) return vlp_fail_memory("the best answers");
     selection->capacity = rows;
@@ -82,16 +84,6 @@ static int compare(const void *left, const void *right) {
     return (a->entity > b->entity) - (a->entity < b->entity);
 }
 
-VLP_CLONES static void mix(float *restrict out, const float *restrict horizontal,
-                           const float *restrict vertical, const float *restrict scale,
-                           vlp_mixture mixture, int32_t columns) {
-    float v = mixture.vertical, h = mixture.horizontal;
-    if (vertical)
-        for (int32_t e = 0; e < columns; e++) out[e] = v * (vertical[e] * scale[e]) + h * horizontal[e];
-    else
-        for (int32_t e = 0; e < columns; e++) out[e] = h * horizontal[e];
-}
-
 /* The start of the first block from `at` on with a score that is not at or below the threshold (a score
  * that is not a number is none of both), or `columns`. */
 VLP_CLONES static int32_t next_block(const float *scores, int32_t at, int32_t columns, float threshold) {
@@ -113,24 +105,31 @@ static void sort_out(vlp_selection *selection, int32_t row) {
     selection->state[row].threshold = items[selection->wanted - 1].score;
 }
 
+/* Column e of a tile. */
+static vlp_top top_of(const mixed_rows *rows, float score, int32_t first, int32_t e) {
+    vlp_top top = {.score = score, .entity = first + e};
+    for (int32_t i = 0; i < rows->count; i++) {
+        const float *scale = rows->items[i].scale;
+        float part = rows->items[i].scores[e];
+        top.parts[rows->items[i].component] = scale ? part * scale[e] : part;
+    }
+    return top;
+}
+
 /* One row of a tile; false when a score is NaN. */
-static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed,
-                      const vlp_score_tile *tile) {
+static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed, const mixed_rows *rows,
+                      int32_t first, int32_t columns) {
     top_row *state = &selection->state[row];
-    int32_t *count = &selection->counts[row], columns = tile->columns;
+    int32_t *count = &selection->counts[row];
     vlp_top *items = selection->items + (int64_t)row * selection->room;
-    const float *horizontal = tile->horizontal + (int64_t)row * columns;
-    const float *vertical = tile->vertical ? tile->vertical + (int64_t)row * columns : NULL;
-    const float *scale = tile->scale + tile->first;
     for (int32_t at = 0; (at = next_block(mixed, at, columns, state->threshold)) < columns;
          at += BLOCK) {
         int32_t end = at + BLOCK < columns ? at + BLOCK : columns;
         for (int32_t e = at; e < end; e++) {
-            /* Tiles come in ascending order: who only equals the threshold comes too late. */
+            /* Tiles come in ascending order: an entity that only equals the threshold is too late. */
             if (mixed[e] <= state->threshold) continue;
             if (isnan(mixed[e])) return false;
-            items[(*count)++] = (vlp_top){mixed[e], horizontal[e], vertical ? vertical[e] * scale[e] : 0,
-                                          tile->first + e};
+            items[(*count)++] = top_of(rows, mixed[e], first, e);
             if (*count == selection->room) sort_out(selection, row);
         }
     }
@@ -147,7 +146,7 @@ static void exclude(vlp_selection *selection, int32_t row, float *mixed, int32_t
 }
 
 static vlp_status selection_offer(vlp_compute *compute, vlp_selection *selection,
-                                  const vlp_score_tile *tile, vlp_mixture mixture) {
+                                  const vlp_score_tile *tile, const vlp_mixture *mixture) {
     (void)compute;
     int32_t first = tile->first, columns = tile->columns;
     assert(columns <= selection->columns);
@@ -155,11 +154,16 @@ static vlp_status selection_offer(vlp_compute *compute, vlp_selection *selection
 #pragma omp parallel for num_threads(selection->threads) schedule(static) reduction(|| : bad)
     for (int32_t row = 0; row < selection->rows; row++) {
         float *mixed = selection->mixed + (int64_t)omp_get_thread_num() * selection->columns;
-        const float *h = tile->horizontal + (int64_t)row * columns;
-        const float *v = tile->vertical ? tile->vertical + (int64_t)row * columns : NULL;
-        mix(mixed, h, v, tile->scale + first, mixture, columns);
+        mixed_rows rows = {.count = 0};
+        for (int c = 0; c < VLP_MAX_COMPONENTS; c++) {
+            const vlp_component_scores *scores = &tile->components[c];
+            if (scores->rows)
+                mixed_rows_add(&rows, c, scores->rows + row * scores->stride,
+                               scores->scale ? scores->scale + first : NULL);
+        }
+        mix_row(mixed, &rows, mixture, columns);
         exclude(selection, row, mixed, first, columns);
-        bad = !offer_row(selection, row, mixed, tile) || bad;
+        bad = !offer_row(selection, row, mixed, &rows, first, columns) || bad;
     }
     return bad ? vlp_fail(VLP_ERROR_DIVERGED, "a score is not a number") : VLP_OK;
 }

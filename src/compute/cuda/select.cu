@@ -1,34 +1,45 @@
-/* The best answers, a block a query. Candidates above the row's threshold are put into a room, which is
- * sorted out when it is full. No two candidates have the same key, so that what is kept does not depend
- * on the order in which they came. */
+/* The best answers, one block per query. Candidates above the row's threshold are appended to a buffer,
+ * which is sorted and cut to the best when it is full. No two candidates have the same key, so that
+ * what is kept does not depend on the order in which they came. */
 #include <cstdlib>
 
 #include "compute/cuda/device.h"
 
-/* A step looks at STEP scores of a row. Rooms of up to SHARED_ROOM candidates stand in shared memory,
- * larger ones in the device's. */
+/* A step looks at STEP scores of a row. Buffers of up to SHARED_ROOM candidates of at most
+ * SHARED_CANDIDATE bytes are in shared memory, larger ones in the device's. */
 enum { SELECT_THREADS = 512, EACH = 2, STEP = SELECT_THREADS * EACH, SHARED_ROOM = 2048 };
+enum { SHARED_CANDIDATE = 16 };
 constexpr int64_t MAX_ROOM = 1 << 30;
 
-typedef struct candidate {
+/* parts: the scores of the COUNT components of the selection. */
+template <int COUNT> struct candidate {
     uint64_t key;
-    float horizontal, vertical;
-} candidate;
+    float parts[COUNT];
+};
 
 /* What the kernels know of a selection. */
 typedef struct select_view {
-    int32_t wanted, room;
+    int32_t wanted, room;           /* room: the capacity of a row's buffer */
     int64_t stride;                 /* of the rows of `kept` */
-    candidate *kept;                /* (rows, stride), best first between tiles */
+    void *kept;                     /* (rows, stride) candidates, best first between tiles */
     int32_t *counts;                /* (rows) */
     const int64_t *excluded_offset; /* (rows + 1) */
     const int32_t *excluded;
     int *bad;
 } select_view;
 
+/* A tile by the components of the selection. */
+template <int COUNT> struct tile_view {
+    int32_t first, columns;
+    vlp_component_scores components[COUNT];
+    float weights[COUNT];
+};
+
 struct vlp_selection {
     select_view view;
-    int32_t capacity, rows;    /* queries: at most, and now */
+    int32_t capacity, rows; /* queries: at most, and now */
+    int32_t component_count;
+    int components[VLP_MAX_COMPONENTS];
     int64_t *excluded_offset;  /* (capacity + 1) on the device */
     int32_t *excluded;         /* on the device, grown as asked for */
     int64_t excluded_capacity; /* of both lists */
@@ -41,7 +52,7 @@ struct vlp_selection {
 
 /* ---- Keys ---------------------------------------------------------------------------------------- */
 
-/* Of a score of minus infinity, which nobody is kept for, with any entity: the highest such key. */
+/* The highest key of a score of minus infinity, with any entity: such scores are not kept. */
 constexpr uint64_t LOWEST = 0x007fffffffffffffu;
 
 /* Higher for a higher score, and for the same score for an earlier entity. */
@@ -63,9 +74,9 @@ __device__ static int32_t entity_of(uint64_t key) {
 
 /* ---- One row ------------------------------------------------------------------------------------- */
 
-/* Sorts items[0 .. count), best first: a bitonic sort by the whole block. There is room for the next
- * power of two. */
-__device__ static void sort_items(candidate *items, int32_t count) {
+/* Sorts items[0 .. count), best first: a bitonic sort by the whole block. The capacity is at least the
+ * next power of two. */
+template <int COUNT> __device__ static void sort_items(candidate<COUNT> *items, int32_t count) {
     int32_t size = 1;
     while (size < count) size *= 2;
     for (int32_t i = count + threadIdx.x; i < size; i += SELECT_THREADS) items[i].key = 0;
@@ -75,7 +86,7 @@ __device__ static void sort_items(candidate *items, int32_t count) {
             for (int32_t i = threadIdx.x; i < size / 2; i += SELECT_THREADS) {
                 int32_t low = 2 * i - (i & (gap - 1));
                 bool falling = (low & run) == 0;
-                candidate left = items[low], right = items[low + gap];
+                candidate<COUNT> left = items[low], right = items[low + gap];
                 if ((left.key < right.key) != falling) continue;
                 items[low] = right;
                 items[low + gap] = left;
@@ -85,15 +96,16 @@ __device__ static void sort_items(candidate *items, int32_t count) {
 }
 
 /* What all threads of a block know of its row. */
-typedef struct row_state {
-    candidate *room;
+template <int COUNT> struct row_state {
+    candidate<COUNT> *room;
     int32_t count;
     uint64_t threshold; /* keys that are not above it cannot be among the best */
-} row_state;
+};
 
-/* Keeps the best `wanted` and raises the threshold. `used` is the block's count for all to see. */
-__device__ static void sort_out(row_state *row, int32_t wanted, int32_t *used) {
-    sort_items(row->room, row->count);
+/* Keeps the best `wanted` and raises the threshold. `used` is the block's count, in shared memory. */
+template <int COUNT>
+__device__ static void keep_best(row_state<COUNT> *row, int32_t wanted, int32_t *used) {
+    sort_items<COUNT>(row->room, row->count);
     if (row->count >= wanted) {
         row->count = wanted;
         row->threshold = row->room[wanted - 1].key;
@@ -102,59 +114,128 @@ __device__ static void sort_out(row_state *row, int32_t wanted, int32_t *used) {
     __syncthreads();
 }
 
-template <bool SHARED>
+/* The scores of one entity by component; returns their mixture. */
+template <int COUNT>
+__device__ static float mixed_at(float parts[COUNT], const tile_view<COUNT> &tile, int64_t query,
+                                 int32_t e) {
+    float score = 0;
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) {
+        const vlp_component_scores &scores = tile.components[k];
+        float part = scores.rows[query * scores.stride + e];
+        if (scores.scale) part = __fmul_rn(part, scores.scale[tile.first + e]);
+        score = k == 0 ? __fmul_rn(tile.weights[k], part) : __fmaf_rn(tile.weights[k], part, score);
+        parts[k] = part;
+    }
+    return score;
+}
+
+template <int COUNT, bool SHARED>
 __global__ static void __launch_bounds__(SELECT_THREADS)
-    offer_rows(select_view view, vlp_score_tile tile, vlp_mixture mixture) {
-    extern __shared__ candidate shared_room[];
+    offer_rows(select_view view, const __grid_constant__ tile_view<COUNT> tile) {
+    extern __shared__ uint64_t shared_room[];
     __shared__ int32_t used;
     int64_t query = blockIdx.x, begin = view.excluded_offset[query];
     int64_t excluded = view.excluded_offset[query + 1] - begin;
-    candidate *kept = view.kept + query * view.stride;
-    row_state row = {SHARED ? shared_room : kept, view.counts[query], LOWEST};
+    candidate<COUNT> *kept = static_cast<candidate<COUNT> *>(view.kept) + query * view.stride;
+    row_state<COUNT> row = {SHARED ? reinterpret_cast<candidate<COUNT> *>(shared_room) : kept,
+                            view.counts[query], LOWEST};
     int32_t first = tile.first, columns = tile.columns;
-    const float *horizontal = tile.horizontal + query * columns;
-    const float *vertical = tile.vertical ? tile.vertical + query * columns : nullptr;
     if (SHARED)
         for (int32_t i = threadIdx.x; i < row.count; i += SELECT_THREADS) row.room[i] = kept[i];
     if (threadIdx.x == 0) used = row.count;
     __syncthreads();
     if (row.count == view.wanted) row.threshold = row.room[view.wanted - 1].key;
     for (int32_t start = 0; start < columns; start += STEP) {
-        if (row.count + STEP > view.room) sort_out(&row, view.wanted, &used);
+        if (row.count + STEP > view.room) keep_best<COUNT>(&row, view.wanted, &used);
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             int32_t e = start + i * SELECT_THREADS + static_cast<int32_t>(threadIdx.x);
             if (e >= columns) continue;
-            float h = horizontal[e], v = vertical ? __fmul_rn(vertical[e], tile.scale[first + e]) : 0.0f;
-            float score = __fmul_rn(mixture.horizontal, h);
-            if (vertical) score = __fmaf_rn(mixture.vertical, v, score);
-            uint64_t key = key_of(score, first + e);
+            candidate<COUNT> one;
+            float score = mixed_at<COUNT>(one.parts, tile, query, e);
+            one.key = key_of(score, first + e);
             bool number = score == score;
-            if (number && key <= row.threshold) continue;
+            if (number && one.key <= row.threshold) continue;
             if (list_has(view.excluded + begin, excluded, first + e)) continue;
             if (number)
-                row.room[atomicAdd(&used, 1)] = {key, h, v};
+                row.room[atomicAdd(&used, 1)] = one;
             else
-                *view.bad = 1; /* whoever it is, it is the same */
+                *view.bad = 1; /* a benign race: all write the same */
         }
         __syncthreads();
         row.count = used;
-        __syncthreads(); /* all have read it before somebody adds */
+        __syncthreads(); /* all have read it before the next one adds */
     }
-    sort_out(&row, view.wanted, &used);
+    keep_best<COUNT>(&row, view.wanted, &used);
     if (SHARED)
         for (int32_t i = threadIdx.x; i < row.count; i += SELECT_THREADS) kept[i] = row.room[i];
     if (threadIdx.x == 0) view.counts[query] = row.count;
 }
 
+/* Which component each part of a candidate is of. */
+template <int COUNT> struct part_list { int components[COUNT]; };
+
 /* The kept candidates as answers. */
-__global__ static void give_tops(vlp_top *tops, select_view view, int64_t cells) {
+template <int COUNT>
+__global__ static void give_tops(vlp_top *tops, select_view view, part_list<COUNT> list, int64_t cells) {
     int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i >= cells) return;
     int64_t query = i / view.wanted, place = i % view.wanted;
     if (place >= view.counts[query]) return;
-    candidate one = view.kept[query * view.stride + place];
-    tops[i] = {score_of(one.key), one.horizontal, one.vertical, entity_of(one.key)};
+    candidate<COUNT> one = static_cast<const candidate<COUNT> *>(view.kept)[query * view.stride + place];
+    vlp_top top = {.score = score_of(one.key), .parts = {}, .entity = entity_of(one.key)};
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) top.parts[list.components[k]] = one.parts[k];
+    tops[i] = top;
+}
+
+/* ---- By number of components --------------------------------------------------------------------- */
+
+template <int COUNT>
+static void launch_offer(vlp_compute *compute, const vlp_selection *selection,
+                         const vlp_score_tile *tile, const vlp_mixture *mixture) {
+    constexpr bool fits = sizeof(candidate<COUNT>) <= SHARED_CANDIDATE;
+    unsigned rows = static_cast<unsigned>(selection->rows);
+    tile_view<COUNT> view = {tile->first, tile->columns, {}, {}};
+    for (int k = 0; k < COUNT; k++) {
+        view.components[k] = tile->components[selection->components[k]];
+        view.weights[k] = mixture->weights[selection->components[k]];
+    }
+    if constexpr (fits)
+        if (selection->view.room <= SHARED_ROOM) {
+            LAUNCH(compute, (offer_rows<COUNT, true>), rows, SELECT_THREADS,
+                   SHARED_ROOM * sizeof(candidate<COUNT>), selection->view, view);
+            return;
+        }
+    LAUNCH(compute, (offer_rows<COUNT, false>), rows, SELECT_THREADS, 0, selection->view, view);
+}
+
+template <int COUNT>
+static void launch_give(vlp_compute *compute, const vlp_selection *selection, int64_t cells) {
+    part_list<COUNT> list;
+    for (int k = 0; k < COUNT; k++) list.components[k] = selection->components[k];
+    LAUNCH(compute, give_tops<COUNT>, cuda_blocks(cells, 256), 256, 0, selection->tops, selection->view,
+           list, cells);
+}
+
+/* The functions for a number of components. */
+typedef struct select_kernels {
+    size_t candidate_size;
+    void (*offer)(vlp_compute *compute, const vlp_selection *selection, const vlp_score_tile *tile,
+                  const vlp_mixture *mixture);
+    void (*give)(vlp_compute *compute, const vlp_selection *selection, int64_t cells);
+} select_kernels;
+
+template <int COUNT> constexpr select_kernels kernels_for() {
+    return {sizeof(candidate<COUNT>), launch_offer<COUNT>, launch_give<COUNT>};
+}
+
+static const select_kernels kernels[VLP_MAX_COMPONENTS] = {kernels_for<1>(), kernels_for<2>(),
+                                                           kernels_for<3>(), kernels_for<4>()};
+
+static const select_kernels *kernels_of(const vlp_selection *selection) {
+    return &kernels[selection->component_count - 1];
 }
 
 /* ---- The object ---------------------------------------------------------------------------------- */
@@ -164,7 +245,7 @@ template <class T> static T *device_array(int64_t count) {
     void *memory = nullptr;
     if (cudaMalloc(&memory, static_cast<size_t>(count > 0 ? count : 1) * sizeof(T)) == cudaSuccess)
         return static_cast<T *>(memory);
-    cudaGetLastError(); /* it is told by the null, not to be found again later */
+    cudaGetLastError(); /* the null pointer reports it; the next check is not to find it again */
     return nullptr;
 }
 
@@ -179,7 +260,8 @@ static vlp_status fail_memory(void) {
 static bool allocate(vlp_selection *selection) {
     select_view *view = &selection->view;
     int64_t rows = selection->capacity, cells = rows * view->wanted;
-    view->kept = device_array<candidate>(rows * view->stride);
+    int64_t kept = rows * view->stride * static_cast<int64_t>(kernels_of(selection)->candidate_size);
+    view->kept = device_array<char>(kept);
     view->counts = device_array<int32_t>(rows);
     view->bad = device_array<int>(1);
     selection->excluded_offset = device_array<int64_t>(rows + 1);
@@ -204,18 +286,22 @@ static void selection_close(vlp_compute *compute, vlp_selection *selection) {
     free(selection);
 }
 
-static vlp_status selection_open(vlp_compute *compute, vlp_selection **out, int32_t rows, int32_t wanted,
-                                 int32_t) {
+static vlp_status selection_open(vlp_compute *compute, vlp_selection **out,
+                                 const vlp_select_options *options) {
     *out = nullptr;
     int64_t room = SHARED_ROOM;
-    while (room < static_cast<int64_t>(wanted) + STEP) room *= 2;
+    while (room < static_cast<int64_t>(options->wanted) + STEP) room *= 2;
     if (room > MAX_ROOM) return fail_memory();
     vlp_selection *selection = static_cast<vlp_selection *>(calloc(1, sizeof *selection));
     if (!selection) return fail_memory();
-    selection->capacity = rows;
-    selection->view.wanted = wanted;
+    for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+        if (options->components >> c & 1) selection->components[selection->component_count++] = c;
+    assert(selection->component_count > 0);
+    bool shared = room <= SHARED_ROOM && kernels_of(selection)->candidate_size <= SHARED_CANDIDATE;
+    selection->capacity = options->rows;
+    selection->view.wanted = options->wanted;
     selection->view.room = static_cast<int32_t>(room);
-    selection->view.stride = room > SHARED_ROOM ? room : wanted;
+    selection->view.stride = shared ? options->wanted : room;
     if (!allocate(selection)) {
         selection_close(compute, selection);
         return fail_memory();
@@ -224,7 +310,7 @@ static vlp_status selection_open(vlp_compute *compute, vlp_selection **out, int3
     return VLP_OK;
 }
 
-/* Room for so many excluded entities on both sides; nothing in it has to be kept. */
+/* Capacity for `total` excluded entities on host and device; their contents are lost. */
 static bool reserve_excluded(vlp_compute *compute, vlp_selection *selection, int64_t total) {
     if (total <= selection->excluded_capacity) return true;
     cuda_note(compute, cudaStreamSynchronize(compute->stream), "the end of the work");
@@ -265,14 +351,8 @@ static vlp_status selection_start(vlp_compute *compute, vlp_selection *selection
 }
 
 static vlp_status selection_offer(vlp_compute *compute, vlp_selection *selection,
-                                  const vlp_score_tile *tile, vlp_mixture mixture) {
-    unsigned rows = static_cast<unsigned>(selection->rows);
-    if (rows == 0) return cuda_status(compute);
-    if (selection->view.room > SHARED_ROOM)
-        LAUNCH(compute, offer_rows<false>, rows, SELECT_THREADS, 0, selection->view, *tile, mixture);
-    else
-        LAUNCH(compute, offer_rows<true>, rows, SELECT_THREADS, SHARED_ROOM * sizeof(candidate),
-               selection->view, *tile, mixture);
+                                  const vlp_score_tile *tile, const vlp_mixture *mixture) {
+    if (selection->rows > 0) kernels_of(selection)->offer(compute, selection, tile, mixture);
     return cuda_status(compute);
 }
 
@@ -281,7 +361,7 @@ static vlp_status selection_finish(vlp_compute *compute, vlp_best *out, vlp_sele
     int bad = 0;
     *out = {selection->host_tops, selection->host_counts, selection->view.wanted};
     if (rows == 0) return cuda_status(compute);
-    LAUNCH(compute, give_tops, cuda_blocks(cells, 256), 256, 0, selection->tops, selection->view, cells);
+    kernels_of(selection)->give(compute, selection, cells);
     cuda_copy(compute, &bad, selection->view.bad, sizeof bad);
     cuda_copy(compute, selection->host_counts, selection->view.counts,
               static_cast<size_t>(rows) * sizeof(int32_t));

@@ -12,12 +12,12 @@ typedef struct row_update {
 
 __device__ inline row_update open_update(const vlp_update &update, const vlp_updated &table,
                                          const vlp_step_values *values) {
-    float rate = values->rates[table.group];
+    float rate = values->rates[table.component];
     return {update.kind,
             update.beta1,
             update.beta2,
             update.epsilon,
-            update.report ? update.report->scales[table.group] : 1.0f,
+            update.report ? update.report->scales[table.component] : 1.0f,
             rate,
             rate / values->correction1,
             1.0f / sqrtf(values->correction2)};

@@ -1,0 +1,33 @@
+#include "component.h"
+
+#include <stdio.h>
+
+const component_words component_words_of[VLP_COMPONENTS] = {
+    [VLP_HORIZONTAL] = {"f_g", "f<sub>g</sub>", "f_g alone (horizontal)", "what embeddings memorize",
+                        "Loss of the embeddings", 's'},
+    [VLP_VERTICAL] = {"f_c", "f<sub>c</sub>", "f_c alone (vertical)", "what is copied",
+                      "Loss of the head that copies", 't'}};
+
+/* The order of a formula's terms. */
+static const vlp_component terms[VLP_COMPONENTS] = {VLP_VERTICAL, VLP_HORIZONTAL};
+
+void component_formula(char *text, size_t size, unsigned components, const double *weights, bool html) {
+    size_t used = (size_t)snprintf(text, size, "f =");
+    bool first = true;
+    for (int i = 0; i < VLP_COMPONENTS && used < size; i++) {
+        vlp_component c = terms[i];
+        const char *name = html ? component_words_of[c].html : component_words_of[c].symbol;
+        if (!component_has(components, c) || (first && weights[c] == 0)) continue;
+        if (first && weights[c] == 1)
+            used += (size_t)snprintf(text + used, size - used, " %s", name);
+        else
+            used += (size_t)snprintf(text + used, size - used, "%s %.4g %s", first ? "" : " +",
+                                     weights[c], name);
+        first = false;
+    }
+}
+
+void component_parts_json(json_out *json, const double *parts) {
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        json_number(json, vlp_component_name((vlp_component)c), parts[c]);
+}

@@ -1,0 +1,29 @@
+/* How the program names the components of a score. */
+#ifndef VLP_CLI_COMPONENT_H
+#define VLP_CLI_COMPONENT_H
+
+#include "json.h"
+#include "vlp.h"
+
+typedef struct component_words {
+    const char *symbol; /* "f_g" */
+    const char *html;   /* the same as markup */
+    const char *alone;  /* a row of its metrics alone */
+    const char *means;  /* what it scores by, for the report */
+    const char *curve;  /* the title of its loss */
+    char mark;          /* of a chart */
+} component_words;
+
+extern const component_words component_words_of[VLP_COMPONENTS];
+
+static inline bool component_has(unsigned components, int component) {
+    return components >> component & 1;
+}
+
+/* "f = f_c + 0.3 f_g", as text or as markup. */
+void component_formula(char *text, size_t size, unsigned components, const double *weights, bool html);
+
+/* A member for each component: its score before its weight, null where the run does not have it. */
+void component_parts_json(json_out *json, const double *parts);
+
+#endif

@@ -1,0 +1,77 @@
+/* The scores of the horizontal component, f_g: of q with every entity's embedding. */
+#include "eval/component.h"
+
+typedef struct horizontal_scores {
+    const vlp_model *model;
+    float *scores; /* (batch, columns) */
+} horizontal_scores;
+
+static void close_scores(void *state) {
+    horizontal_scores *mine = state;
+    if (!mine) return;
+    if (mine->scores) mine->model->backend->memory->release(mine->model->compute, mine->scores);
+    vlp_free(mine);
+}
+
+static vlp_status open_scores(void **state, const vlp_scorer_options *options) {
+    const vlp_model *model = options->model;
+    horizontal_scores *mine = *state = vlp_alloc_zero(1, sizeof *mine);
+    if (!mine) return vlp_fail_memory("scores");
+    mine->model = model;
+    mine->scores = model->backend->memory->allocate(
+        model->compute, (size_t)options->batch * (size_t)options->columns * sizeof(float));
+    return mine->scores ? VLP_OK : vlp_fail_memory("scores");
+}
+
+static vlp_related_rows related(const horizontal_scores *mine, const vlp_prepared *queries) {
+    return vlp_model_related(mine->model, queries->q, queries->relations, queries->count);
+}
+
+static vlp_status columns_of(vlp_component_scores *out, void *state, const vlp_prepared *queries,
+                             int32_t first, int32_t columns) {
+    horizontal_scores *mine = state;
+    const vlp_model *model = mine->model;
+    const float *rows = vlp_model_entities(model)->value + (int64_t)first * model->form.entity_width;
+    vlp_related_rows asked = related(mine, queries);
+    *out = (vlp_component_scores){.rows = mine->scores, .stride = columns};
+    return model->backend->scores->all(model->compute, mine->scores, &model->form, &asked, rows,
+                                       columns);
+}
+
+static vlp_status all_scores(const float **out, void *state, const vlp_prepared *queries) {
+    horizontal_scores *mine = state;
+    vlp_component_scores scores;
+    *out = mine->scores;
+    return columns_of(&scores, state, queries, 0, mine->model->entities);
+}
+
+static void rank_scores(vlp_ranked *out, void *state, const vlp_prepared *queries) {
+    horizontal_scores *mine = state;
+    out->queries = related(mine, queries);
+    out->form = &mine->model->form;
+    out->entity_table = vlp_model_entities(mine->model)->value;
+    out->horizontal = mine->scores;
+}
+
+static vlp_status pair_scores(float *out, void *state, const vlp_prepared *queries,
+                              const vlp_scored_pairs *pairs) {
+    horizontal_scores *mine = state;
+    const vlp_model *model = mine->model;
+    vlp_pairs all = {.batch = (int32_t)queries->count,
+                     .width = pairs->width,
+                     .entities = pairs->ids,
+                     .table = vlp_model_entities(model)->value,
+                     .table_rows = model->entities};
+    vlp_related_rows asked = related(mine, queries);
+    VLP_TRY(model->backend->pairs->scores(model->compute, pairs->scores, &model->form, &asked, &all));
+    return model->backend->memory->download(model->compute, out, pairs->scores,
+                                            (size_t)queries->count * (size_t)pairs->width * sizeof *out);
+}
+
+const vlp_component_scoring vlp_horizontal_scoring = {.by_row = true,
+                                                      .open = open_scores,
+                                                      .close = close_scores,
+                                                      .columns = columns_of,
+                                                      .all = all_scores,
+                                                      .rank = rank_scores,
+                                                      .pairs = pair_scores};

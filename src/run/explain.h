@@ -1,0 +1,30 @@
+/* What an answer's score is made of: what each component adds to the answers of a query. A new component
+ * is a table of these functions, named in predict.c. */
+#ifndef VLP_RUN_EXPLAIN_H
+#define VLP_RUN_EXPLAIN_H
+
+#include "run/run_internal.h"
+
+/* One call of predict or explain. */
+typedef struct vlp_answering {
+    vlp_run *run;
+    vlp_predictor *predictor;
+    const vlp_filter *known;
+    vlp_predict_options options;
+    const vlp_query *queries;
+    const int32_t *given; /* the answers to explain, NULL: the best are wanted */
+    vlp_answers *items;   /* of all queries */
+} vlp_answering;
+
+typedef struct vlp_component_explanation {
+    /* Explains the predictions of items[start .. start + count), the last batch of the predictor. Called
+     * whether the run has the component or not. */
+    vlp_status (*explain)(vlp_answering *work, int64_t start, int64_t count);
+    /* Frees what `explain` left in the answers of a query. */
+    void (*release)(const vlp_answers *answers);
+} vlp_component_explanation;
+
+/* References, and with options.explain their contributions. */
+extern const vlp_component_explanation vlp_vertical_explanation;
+
+#endif
