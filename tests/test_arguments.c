@@ -381,6 +381,8 @@ static void audits(void **state) {
 
 static void training(void **state) {
     (void)state;
+    GIVES(NULL, vlp_component_name, (vlp_component)-1);
+    GIVES(NULL, vlp_component_name, VLP_COMPONENTS);
     vlp_train_report report = {.steps = 77};
     NULL_REFUSED(data, vlp_train, &report, NULL, new_folder, NULL);
     NULL_REFUSED(run, vlp_train, &report, data, NULL, NULL);

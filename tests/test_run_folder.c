@@ -190,6 +190,13 @@ static void trains_from_memory(void **state) {
 
 /* ---- Formats ------------------------------------------------------------------------------------- */
 
+/* Format 1 had the weights of the components under other names. */
+static const char *metadata_of(const vlp_safetensors *file, const char *key) {
+    if (strcmp(key, "mixture_vertical") == 0) key = "weight_vertical";
+    if (strcmp(key, "mixture_horizontal") == 0) key = "weight_horizontal";
+    return vlp_safetensors_metadata(file, key);
+}
+
 /* Rewrites a weight file with only these keys, of which one may have another value. */
 static void rewrite(const char *run, const char *file, const char *const *keys, const char *key,
                     const char *value) {
@@ -200,8 +207,8 @@ static void rewrite(const char *run, const char *file, const char *const *keys, 
     vlp_pair pairs[24];
     int32_t count = 0, tensors;
     for (; *keys; keys++)
-        pairs[count++] = (vlp_pair){
-            *keys, key && strcmp(*keys, key) == 0 ? value : vlp_safetensors_metadata(old, *keys)};
+        pairs[count++] =
+            (vlp_pair){*keys, key && strcmp(*keys, key) == 0 ? value : metadata_of(old, *keys)};
     const vlp_tensor *all = vlp_safetensors_all(old, &tensors);
     must(vlp_safetensors_write(path, all, tensors, pairs, count));
     vlp_safetensors_free(old);
@@ -211,8 +218,11 @@ static void rewrite(const char *run, const char *file, const char *const *keys, 
     "data", "data_checksum", "version", "step", "best_mrr", "best_step", "waited", "mixture_vertical",  \
         "mixture_horizontal"
 static const char *const keys_1[] = {FORMAT_1, NULL};
-static const char *const keys_2[] = {FORMAT_1, "format",         "settings", "settings_digest",
-                                     "steps",  "schedule_start", NULL};
+static const char *const keys_2[] = {"data",   "data_checksum",   "version",
+                                     "step",   "best_mrr",        "best_step",
+                                     "waited", "weight_vertical", "weight_horizontal",
+                                     "format", "settings",        "settings_digest",
+                                     "steps",  "schedule_start",  NULL};
 
 /* Makes a run what the first version would have written. */
 static void make_format_1(const char *run) {

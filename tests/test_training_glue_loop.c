@@ -195,7 +195,7 @@ static void test_plays_no_part(void **state) {
         for (int r = 0; r < 2; r++)
             assert_true(training_run(&reports[r], r ? other_data : data, runs[r], settings, 0));
         expect_near("the validation MRR", reports[1].valid_mrr, reports[0].valid_mrr, 0);
-        static const char *const keys[] = {"best_step", "mixture_vertical", "mixture_horizontal"};
+        static const char *const keys[] = {"best_step", "weight_vertical", "weight_horizontal"};
         for (int k = 0; k < 3; k++)
             expect_near(keys[k], training_metadata(runs[1], "model.safetensors", keys[k]),
                         training_metadata(runs[0], "model.safetensors", keys[k]), 0);

@@ -31,8 +31,8 @@ static void declare_tables(vlp_model *model) {
         if (vlp_model_has(model, (vlp_component)c)) components[c]->declare(model);
 }
 
-/* What the model takes: values, and in training gradients and two moments of each. On the CPU the copies
- * that are saved lie in the same memory. Never overflows. */
+/* Bytes of the model: values, and in training gradients and two moments of each. On the CPU the copies
+ * that are saved are in the same memory. Never overflows. */
 static int64_t model_bytes(const vlp_model *model, bool training) {
     double bytes = 0, parts = training ? 4 : 1;
     if (training && model->backend == &vlp_cpu_backend) parts += 3;
@@ -58,7 +58,7 @@ static vlp_status check_memory(const vlp_model *model, bool training) {
     return vlp_fail_device_memory(model->backend, model->compute, "the model", needed, advice);
 }
 
-/* With the rows of zeros behind the last. */
+/* With the padding. */
 static int64_t padded_rows(const vlp_model *model, const vlp_table *table) {
     int64_t unit = model->backend->stride;
     return (table->rows + unit - 1) / unit * unit;

@@ -133,7 +133,7 @@ enum {
     VLP_VERTICAL_TABLES
 };
 
-/* Working memory for batches up to a size; what forward leaves here, backward reads. */
+/* Working memory for batches up to a size; the backward pass reads what the forward pass wrote. */
 typedef struct vlp_aggregator_work {
     int32_t batch;
     bool uses_bf16; /* products are over bf16 copies */

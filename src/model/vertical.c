@@ -115,7 +115,7 @@ void vlp_aggregator_work_free(vlp_aggregator_work *work, const vlp_model *model)
 
 /* ---- Products ------------------------------------------------------------------------------------ */
 
-/* A factor, rows of `width`, and the bf16 copy that is read instead where there is one. */
+/* A factor, rows of `width`, and the bf16 copy that is read instead; NULL: none. */
 typedef struct factor {
     const float *rows;
     const vlp_bf16 *bf16;
@@ -127,8 +127,8 @@ static factor table_factor(const vlp_model *model, const vlp_aggregator_work *wo
     return (factor){table->value, work->uses_bf16 ? table->bf16 : NULL, table->width};
 }
 
-/* The factor without its first columns. */
-static factor behind(factor all, int32_t columns) {
+/* The factor from a column on. */
+static factor columns_from(factor all, int32_t columns) {
     return (factor){all.rows + columns, all.bf16 ? all.bf16 + columns : NULL, all.width};
 }
 
@@ -268,6 +268,6 @@ vlp_status vlp_aggregator_backward(const vlp_model *model, vlp_aggregator_work *
              (vlp_product){.transpose_a = true, .m = e, .n = width, .k = batch, .ldc = width},
              concat_grad, (factor){inputs->s, inputs->bf16_s, width});
     if (!sources || references->capacity == 0) return VLP_OK;
-    VLP_TRY(pass_on(model, work, references, batch, sources, true));
-    return pass_on(model, work, references, batch, sources, false);
+    VLP_TRY(embedding_backward(model, work, references, batch, sources, true));
+    return embedding_backward(model, work, references, batch, sources, false);
 }
