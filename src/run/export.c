@@ -42,20 +42,30 @@ static vlp_status write_relations(const char *folder, const vlp_run *run, float 
     return status;
 }
 
-vlp_status vlp_run_export(const vlp_run *run, const char *folder) {
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return vlp_fail_io("make", folder, errno);
-    for (int32_t i = 0; i < run->model->table_count; i++) {
-        const vlp_table *table = &run->model->tables[i];
+static vlp_status write_tables(const vlp_run *run, const vlp_model *model, const char *folder) {
+    for (int32_t i = 0; i < model->table_count; i++) {
+        const vlp_table *table = &model->tables[i];
         size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
         float *values = vlp_alloc(bytes, 1);
         if (!values) return vlp_fail_memory("an export");
-        vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);
+        vlp_status status =
+            model->backend->memory->download(model->compute, values, table->value, bytes);
         if (status == VLP_OK)
-            status = table == vlp_model_relations(run->model)
+            status = table == vlp_model_relations(model)
                          ? write_relations(folder, run, values)
                          : write_array(folder, table->name, values, table->rows, table->width);
         vlp_free(values);
         VLP_TRY(status);
     }
+    return VLP_OK;
+}
+
+vlp_status vlp_run_export(const vlp_run *run, const char *folder) {
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return vlp_fail_io("make", folder, errno);
+    vlp_worker *worker;
+    VLP_TRY(vlp_run_enter(&worker, run));
+    vlp_status status = write_tables(run, &worker->model, folder);
+    vlp_run_leave(run, worker);
+    VLP_TRY(status);
     return vlp_run_folder_write_names(folder, run->dataset);
 }
