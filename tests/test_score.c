@@ -188,7 +188,7 @@ static void calibration_is_kept(void **state) {
             fputc('x', handle);
             fclose(handle);
         }
-        tiny.run->calibrated = 0;
+        tiny.run->gate->calibrated = 0;
         options.fresh = way == 1;
         memset(&second, 0, sizeof second);
         must(vlp_run_calibrate(&second, tiny.run, &options));
@@ -196,11 +196,10 @@ static void calibration_is_kept(void **state) {
         assert_true(first.brier == second.brier && first.bins[3].triples == second.bins[3].triples);
     }
     /* Other weights: what is there does not count. */
-    tiny.run->calibrated = 0;
-    tiny.run->fingerprint[0] = '\0';
+    tiny.run->gate->calibrated = 0;
+    tiny.run->gate->fingerprint[0] = '\0';
     tiny.run->progress.mixture.weights[VLP_HORIZONTAL] = 2;
-    vlp_predictor_free(tiny.run->predictor);
-    tiny.run->predictor = NULL;
+    vlp_run_set_graph(tiny.run, NULL); /* the predictors are made anew, with the other mixture */
     must(vlp_run_calibrate(&second, tiny.run, NULL));
     assert_false(first.slope == second.slope);
     options.exchanges = 0;

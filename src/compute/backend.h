@@ -228,8 +228,9 @@ typedef struct vlp_bf16_operations {
 
 typedef struct vlp_backend {
     const char *name;
-    int32_t stride; /* strides of rows of logits are best a multiple of this many floats */
-    int64_t tile;   /* scores that are best computed before they are read */
+    int32_t stride;     /* strides of rows of logits are best a multiple of this many floats */
+    int64_t tile;       /* scores that are best computed before they are read */
+    bool shared_memory; /* what one state allocated, others may read: several work at a time */
     /* Equal rows get equal scores, to the bit, at every position in a table. */
     bool position_invariant_scores;
 

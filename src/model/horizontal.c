@@ -3,14 +3,13 @@
 #include "model/model.h"
 
 static void declare(vlp_model *model) {
-    bool halves = model->form.similarity == VLP_MINUS_MODULUS; /* real and imaginary parts apart */
     vlp_model_add_table(model, (vlp_table){.name = "entities",
                                            .component = VLP_HORIZONTAL,
                                            .rows = model->entities,
                                            .width = model->form.entity_width,
                                            .by_rows = true,
                                            .allows_bf16 = true,
-                                           .parts = halves ? 2 : 1});
+                                           .parts = vlp_similarity_parts(model->form.similarity)});
     vlp_model_add_table(model, (vlp_table){.name = "relations",
                                            .component = VLP_HORIZONTAL,
                                            .rows = model->relations,

@@ -16,17 +16,16 @@ enum { MAX_POSITIVES = 4000, TRIES = 64 };
 
 /* ---- What a result belongs to -------------------------------------------------------------------- */
 
-vlp_status vlp_run_fingerprint(const char **out, vlp_run *run) {
-    *out = run->fingerprint;
-    if (run->fingerprint[0]) return VLP_OK;
+static vlp_status compute_fingerprint(char out[33], const vlp_run *run, const vlp_model *model) {
     XXH3_state_t state;
     XXH3_128bits_reset(&state);
-    for (int32_t i = 0; i < run->model->table_count; i++) {
-        const vlp_table *table = &run->model->tables[i];
+    for (int32_t i = 0; i < model->table_count; i++) {
+        const vlp_table *table = &model->tables[i];
         size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
         float *values = vlp_alloc(bytes, 1);
         if (!values) return vlp_fail_memory("a checksum");
-        vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);
+        vlp_status status =
+            model->backend->memory->download(model->compute, values, table->value, bytes);
         if (status == VLP_OK) XXH3_128bits_update(&state, values, bytes);
         vlp_free(values);
         VLP_TRY(status);
@@ -38,8 +37,20 @@ vlp_status vlp_run_fingerprint(const char **out, vlp_run *run) {
     XXH3_128bits_update(&state, references, sizeof references);
     XXH3_128bits_update(&state, run->facts.checksum, sizeof run->facts.checksum);
     XXH128_hash_t hash = XXH3_128bits_digest(&state);
-    snprintf(run->fingerprint, sizeof run->fingerprint, "%016llx%016llx",
-             (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    snprintf(out, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    return VLP_OK;
+}
+
+vlp_status vlp_run_fingerprint(char out[33], const vlp_run *run, const vlp_worker *worker) {
+    vlp_run_gate *gate = run->gate;
+    pthread_mutex_lock(&gate->lock);
+    memcpy(out, gate->fingerprint, sizeof gate->fingerprint);
+    pthread_mutex_unlock(&gate->lock);
+    if (out[0]) return VLP_OK;
+    VLP_TRY(compute_fingerprint(out, run, &worker->model));
+    pthread_mutex_lock(&gate->lock);
+    memcpy(gate->fingerprint, out, sizeof gate->fingerprint);
+    pthread_mutex_unlock(&gate->lock);
     return VLP_OK;
 }
 
@@ -134,30 +145,34 @@ out:
 
 /* ---- All of it ----------------------------------------------------------------------------------- */
 
-static vlp_status compute(vlp_calibration *out, vlp_run *run, const vlp_calibration_options *options) {
+/* References come from train: a live graph may hold the triples of valid, and the fit would then look
+ * better than it is. */
+static vlp_status train_predictor(vlp_predictor **out, vlp_predictor **made, const vlp_run *run,
+                                  vlp_worker *worker) {
+    if (!run->live) return vlp_run_predictor(out, run, worker);
+    vlp_predictor_options options = vlp_run_predictor_options(run, &worker->model, run->dataset->graph);
+    VLP_TRY(vlp_predictor_new(made, &options));
+    *out = *made;
+    return VLP_OK;
+}
+
+static vlp_status compute(vlp_calibration *out, const vlp_run *run, vlp_worker *worker,
+                          const vlp_calibration_options *options) {
     vlp_status status = VLP_OK;
     const vlp_triple_list *valid = &run->dataset->splits[VLP_VALID];
     int64_t positives = valid->count < MAX_POSITIVES ? valid->count : MAX_POSITIVES;
     samples set = {0};
-    /* A live graph may hold the triples of valid: the fit would then look better than it is. */
-    vlp_live_graph *live = run->live;
-    vlp_predictor *predictor = NULL, *kept = run->predictor;
-    run->live = NULL;
-    if (live) run->predictor = NULL;
+    vlp_predictor *predictor = NULL, *made = NULL;
     VLP_CHECK(samples_new(&set, positives * (1 + 2 * (int64_t)options->exchanges)));
     take_positives(&set, valid, options->seed);
     VLP_CHECK(add_negatives(&set, run, options));
-    VLP_CHECK(vlp_run_predictor(&predictor, run));
+    VLP_CHECK(train_predictor(&predictor, &made, run, worker));
     VLP_CHECK(vlp_triples_score(set.scores, predictor, run->dataset->graph, set.triples, set.count,
                                 options->observer));
     for (int64_t i = 0; i < set.count; i++) set.values[i] = set.scores[i].score;
     vlp_calibration_fit(out, set.values, set.group, set.positives, set.count);
 out:
-    if (live) {
-        vlp_predictor_free(run->predictor);
-        run->predictor = kept;
-        run->live = live;
-    }
+    vlp_predictor_free(made);
     samples_free(&set);
     return status;
 }
@@ -214,39 +229,57 @@ static void save(const vlp_calibration *from, const char *path, const char *fing
     (void)vlp_safetensors_write(path, tensors, 2, pairs, 2);
 }
 
+/* The gate's `calibrating` is held. */
+static vlp_status calibrate(vlp_calibration *out, const vlp_run *run, vlp_worker *worker,
+                            const vlp_calibration_options *options) {
+    vlp_run_gate *gate = run->gate;
+    if (gate->calibrated == options->exchanges && gate->calibration_seed == options->seed &&
+        !options->fresh) {
+        *out = gate->calibration;
+        return VLP_OK;
+    }
+    char fingerprint[33], made[64];
+    VLP_TRY(vlp_run_fingerprint(fingerprint, run, worker));
+    snprintf(made, sizeof made, "exchanges %d, seed %llu", options->exchanges,
+             (unsigned long long)options->seed);
+    char *path = vlp_path_join(run->folder, file_name);
+    if (!path) return vlp_fail_memory("a file name");
+    vlp_calibration result;
+    vlp_status status = VLP_OK;
+    if (options->fresh || !load(&result, path, fingerprint, made)) {
+        VLP_CHECK(compute(&result, run, worker, options));
+        save(&result, path, fingerprint, made);
+    }
+    *out = gate->calibration = result;
+    gate->calibrated = options->exchanges;
+    gate->calibration_seed = options->seed;
+out:
+    vlp_free(path);
+    return status;
+}
+
+vlp_status vlp_calibrate_inside(vlp_calibration *out, const vlp_run *run, vlp_worker *worker,
+                                const vlp_calibration_options *options) {
+    if (options->exchanges < 1 || options->exchanges > 100)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%d exchanges; it is 1 to 100", options->exchanges);
+    if (run->dataset->splits[VLP_VALID].count == 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "the data set of %s has no valid, which probabilities are fitted on",
+                        run->folder);
+    pthread_mutex_lock(&run->gate->calibrating);
+    vlp_status status = calibrate(out, run, worker, options);
+    pthread_mutex_unlock(&run->gate->calibrating);
+    return status;
+}
+
 vlp_status vlp_run_calibrate(vlp_calibration *out, vlp_run *run, const vlp_calibration_options *given) {
     VLP_REQUIRE(out);
     VLP_REQUIRE(run);
     vlp_calibration_options options = VLP_CALIBRATION_OPTIONS_INIT;
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_calibration_options, &options, given));
-    if (options.exchanges < 1 || options.exchanges > 100)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "%d exchanges; it is 1 to 100", options.exchanges);
-    if (run->dataset->splits[VLP_VALID].count == 0)
-        return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "the data set of %s has no valid, which probabilities are fitted on",
-                        run->folder);
-    if (run->calibrated == options.exchanges && run->calibration_seed == options.seed &&
-        !options.fresh) {
-        *out = run->calibration;
-        return VLP_OK;
-    }
-    const char *fingerprint;
-    char made[64];
-    VLP_TRY(vlp_run_fingerprint(&fingerprint, run));
-    snprintf(made, sizeof made, "exchanges %d, seed %llu", options.exchanges,
-             (unsigned long long)options.seed);
-    char *path = vlp_path_join(run->folder, file_name);
-    if (!path) return vlp_fail_memory("a file name");
-    vlp_calibration result;
-    vlp_status status = VLP_OK;
-    if (options.fresh || !load(&result, path, fingerprint, made)) {
-        VLP_CHECK(compute(&result, run, &options));
-        save(&result, path, fingerprint, made);
-    }
-    *out = run->calibration = result;
-    run->calibrated = options.exchanges;
-    run->calibration_seed = options.seed;
-out:
-    vlp_free(path);
+    vlp_worker *worker;
+    VLP_TRY(vlp_run_enter(&worker, run));
+    vlp_status status = vlp_calibrate_inside(out, run, worker, &options);
+    vlp_run_leave(run, worker);
     return status;
 }

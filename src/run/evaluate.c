@@ -10,6 +10,7 @@
 /* One evaluation at work. */
 typedef struct evaluating {
     vlp_run *run;
+    vlp_worker *worker;
     vlp_evaluation_options options; /* the filter resolved */
     uint8_t *only;                  /* (entities), or NULL */
     vlp_evaluation *out;
@@ -35,7 +36,7 @@ static vlp_status rank(vlp_ranking **out, const evaluating *work, const vlp_run 
                                    .references_per_head = run->settings.references_per_head,
                                    .threads = run->settings.threads,
                                    .observer = work->options.observer};
-    return vlp_ranking_compute(out, run->model, run->dataset, &options);
+    return vlp_ranking_compute(out, own ? &work->worker->model : run->model, run->dataset, &options);
 }
 
 /* Metrics of one side of those ranked. */
@@ -152,14 +153,16 @@ static vlp_status train_control(const vlp_run *run, const char *folder, const vl
 }
 
 /* A control that was trained before the run went on is one of other embeddings. */
-static vlp_status check_control(const vlp_run *run, const vlp_run *control) {
-    const vlp_table *mine = vlp_model_entities(run->model);
+static vlp_status check_control(const evaluating *work, const vlp_run *control) {
+    const vlp_run *run = work->run;
+    const vlp_model *model = &work->worker->model;
+    const vlp_table *mine = vlp_model_entities(model);
     const vlp_table *other = vlp_model_entities(control->model);
     size_t bytes = (size_t)mine->rows * (size_t)mine->width * sizeof(float);
     float *left = vlp_alloc(bytes, 1), *right = vlp_alloc(bytes, 1);
     vlp_status status = left && right ? VLP_OK : vlp_fail_memory("a control");
     if (status == VLP_OK) {
-        status = run->backend->memory->download(run->compute, left, mine->value, bytes);
+        status = model->backend->memory->download(model->compute, left, mine->value, bytes);
         if (status == VLP_OK)
             status = control->backend->memory->download(control->compute, right, other->value, bytes);
         if (status == VLP_OK && memcmp(left, right, bytes) != 0)
@@ -189,7 +192,7 @@ static vlp_status set_control(const evaluating *work) {
     opening.threads = run->settings.threads;
     VLP_CHECK(train_control(run, folder, work->options.observer));
     VLP_CHECK(vlp_run_open(&control, folder, &opening));
-    VLP_CHECK(check_control(run, control));
+    VLP_CHECK(check_control(work, control));
     VLP_CHECK(rank(&ranking, work, control));
     const vlp_rank *other = vlp_ranking_of(ranking, 0);
     work->out->control = vlp_metrics_compute(other, ranking->queries, VLP_REALISTIC, NULL);
@@ -250,6 +253,7 @@ vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run, const vlp_evalua
     memcpy(work.out->weights, info.weights, sizeof info.weights);
     work.out->lambda = info.lambda;
     work.out->horizontal_only = info.horizontal_only;
+    VLP_CHECK(vlp_run_enter(&work.worker, run));
     if (work.options.candidates) VLP_CHECK(set_candidates(&work));
     VLP_CHECK(rank(&work.ranking, &work, run));
     VLP_CHECK(set_metrics(&work));
@@ -258,6 +262,7 @@ vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run, const vlp_evalua
     if (work.options.control) VLP_CHECK(set_control(&work));
     VLP_CHECK(vlp_ranks_keep(&work.out->ranks, run, &work.ranking));
 out:
+    vlp_run_leave(run, work.worker);
     vlp_ranking_free(work.ranking);
     vlp_free(work.only);
     if (status != VLP_OK) {

@@ -41,13 +41,14 @@ static vlp_status write_relations(vlp_staging *folder, const vlp_run *run, float
     return status;
 }
 
-static vlp_status write_table(vlp_staging *folder, const vlp_run *run, const vlp_table *table) {
+static vlp_status write_table(vlp_staging *folder, const vlp_run *run, const vlp_model *model,
+                              const vlp_table *table) {
     size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
     float *values = vlp_alloc(bytes, 1);
     if (!values) return vlp_fail_memory("an export");
-    vlp_status status = run->backend->memory->download(run->compute, values, table->value, bytes);
+    vlp_status status = model->backend->memory->download(model->compute, values, table->value, bytes);
     if (status == VLP_OK)
-        status = table == vlp_model_relations(run->model)
+        status = table == vlp_model_relations(model)
                      ? write_relations(folder, run, values)
                      : write_array(folder, table->name, values, table->rows, table->width);
     vlp_free(values);
@@ -65,14 +66,17 @@ vlp_status vlp_run_export(const vlp_run *run, const char *folder) {
     VLP_REQUIRE(run);
     VLP_REQUIRE(folder);
     vlp_staging *staging = NULL;
+    vlp_worker *worker = NULL;
     vlp_status status = VLP_OK;
     VLP_TRY(vlp_staging_open(&staging, folder));
+    VLP_CHECK(vlp_run_enter(&worker, run));
     for (int32_t i = 0; i < run->model->table_count; i++)
-        VLP_CHECK(write_table(staging, run, &run->model->tables[i]));
+        VLP_CHECK(write_table(staging, run, &worker->model, &worker->model.tables[i]));
     VLP_CHECK(write_names(staging, run, true));
     VLP_CHECK(write_names(staging, run, false));
     VLP_CHECK(vlp_staging_commit(&staging));
 out:
+    if (worker) vlp_run_leave(run, worker);
     vlp_staging_free(staging);
     return status;
 }

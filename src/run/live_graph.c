@@ -127,13 +127,17 @@ vlp_status vlp_run_use_graph(vlp_graph_report *out, vlp_run *run, const char *fo
         VLP_TRY(live_graph_open(&live, &report, run, folder, observer));
     else
         report.triples = run->dataset->splits[VLP_TRAIN].count;
-    vlp_run_predicting_free(run); /* it was made for the graph before */
-    run->live = live;
+    vlp_run_set_graph(run, live);
     if (out) *out = report;
     return VLP_OK;
 }
 
 const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *count) {
-    if (count) *count = run ? vlp_run_graph(run)->edges : 0;
-    return run ? vlp_run_graph(run)->triples : NULL;
+    if (count) *count = 0;
+    if (!run) return NULL;
+    pthread_mutex_lock(&run->gate->lock);
+    const vlp_graph *graph = vlp_run_graph(run);
+    pthread_mutex_unlock(&run->gate->lock);
+    if (count) *count = graph->edges;
+    return graph->triples;
 }

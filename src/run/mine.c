@@ -28,6 +28,7 @@ typedef struct progress_of_mining {
 
 typedef struct miner {
     vlp_run *run;
+    vlp_worker *worker;
     vlp_mine_options options;
     vlp_predictor *predictor;
     const vlp_filter *known;
@@ -134,8 +135,8 @@ static vlp_status mine_chunk(miner *work, int32_t relation, const int32_t *entit
 /* ---- The state ----------------------------------------------------------------------------------- */
 
 static vlp_status set_identity(miner *work) {
-    const char *fingerprint;
-    VLP_TRY(vlp_run_fingerprint(&fingerprint, work->run));
+    char fingerprint[33];
+    VLP_TRY(vlp_run_fingerprint(fingerprint, work->run, work->worker));
     const vlp_live_graph *live = work->run->live;
     uint64_t graph =
         XXH3_64bits(work->graph->triples, (size_t)work->graph->edges * sizeof *work->graph->triples);
@@ -268,7 +269,7 @@ static vlp_status mine_all(miner *work) {
 
 static vlp_status prepare(miner *work) {
     vlp_run *run = work->run;
-    VLP_TRY(vlp_run_predictor(&work->predictor, run));
+    VLP_TRY(vlp_run_predictor(&work->predictor, run, work->worker));
     VLP_TRY(vlp_run_known(&work->known, run, 0));
     work->graph = vlp_run_graph(run);
     VLP_TRY(vlp_places_new(&work->places, work->graph));
@@ -334,15 +335,17 @@ vlp_status vlp_run_mine(vlp_mining **out, vlp_run *run, const vlp_mine_options *
     miner work = {.run = run, .options = options};
     vlp_calibration calibration;
     bool calibrated = run->dataset->splits[VLP_VALID].count > 0;
+    VLP_CHECK(vlp_run_enter(&work.worker, run));
     VLP_CHECK(prepare(&work));
     if (calibrated) {
         vlp_calibration_options calibrating = VLP_CALIBRATION_OPTIONS_INIT;
         calibrating.observer = options.observer;
-        VLP_CHECK(vlp_run_calibrate(&calibration, run, &calibrating));
+        VLP_CHECK(vlp_calibrate_inside(&calibration, run, work.worker, &calibrating));
     }
     VLP_CHECK(mine_all(&work));
     VLP_CHECK(finish(out, &work, calibrated ? &calibration : NULL));
 out:
+    vlp_run_leave(run, work.worker);
     vlp_places_free(work.places);
     vlp_free(work.kept);
     vlp_free(work.queries);

@@ -39,7 +39,8 @@ static vlp_status fill(vlp_run *run, const vlp_run_options *options) {
                              .relations = 2 * vlp_dataset_relation_count(run->dataset),
                              .components = vlp_settings_components(&run->settings)};
     VLP_TRY(vlp_model_new(&run->model, run->backend, run->compute, &shape, false));
-    return vlp_run_folder_load_model(run->model, &run->progress, &run->facts, run->folder);
+    VLP_TRY(vlp_run_folder_load_model(run->model, &run->progress, &run->facts, run->folder));
+    return vlp_run_gate_open(run);
 }
 
 vlp_status vlp_run_open(vlp_run **out, const char *folder, const vlp_run_options *given) {
@@ -63,7 +64,7 @@ vlp_status vlp_run_open(vlp_run **out, const char *folder, const vlp_run_options
 
 void vlp_run_free(vlp_run *run) {
     if (!run) return;
-    vlp_run_predicting_free(run);
+    vlp_run_gate_free(run);
     vlp_model_free(run->model);
     if (run->backend) run->backend->close(run->compute);
     vlp_dataset_free(run->dataset);

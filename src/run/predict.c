@@ -9,7 +9,7 @@
 static const vlp_component_explanation *const explanations[VLP_COMPONENTS] = {
     [VLP_HORIZONTAL] = NULL, [VLP_VERTICAL] = &vlp_vertical_explanation};
 
-/* ---- What a run keeps for it --------------------------------------------------------------------- */
+/* ---- What a run is ------------------------------------------------------------------------------- */
 
 const vlp_graph *vlp_run_graph(const vlp_run *run) {
     return run->live ? run->live->graph : run->dataset->graph;
@@ -19,56 +19,6 @@ vlp_mixture vlp_run_mixture(const vlp_run *run) {
     for (int c = 0; c < VLP_COMPONENTS; c++)
         if (run->model->components == 1u << c) return vlp_mixture_alone((vlp_component)c);
     return run->progress.mixture;
-}
-
-vlp_status vlp_run_predictor(vlp_predictor **out, vlp_run *run) {
-    *out = run->predictor;
-    if (run->predictor) return VLP_OK;
-    vlp_predictor_options options = {.model = run->model,
-                                     .graph = vlp_run_graph(run),
-                                     .mixture = vlp_run_mixture(run),
-                                     .references = run->settings.vertical ? run->settings.references : 0,
-                                     .references_per_head = run->settings.references_per_head,
-                                     .threads = run->settings.threads};
-    VLP_TRY(vlp_predictor_new(&run->predictor, &options));
-    *out = run->predictor;
-    return VLP_OK;
-}
-
-vlp_status vlp_run_known(const vlp_filter **out, vlp_run *run, unsigned splits) {
-    if (splits == 0) splits = (1u << VLP_SPLITS) - 1;
-    if (!run->known || run->known_splits != splits) {
-        vlp_filter_free(run->known);
-        run->known = NULL;
-        const vlp_triple *lists[VLP_SPLITS + 2];
-        int64_t counts[VLP_SPLITS + 2];
-        int used = 0;
-        for (int split = 0; split < VLP_SPLITS; split++)
-            if (splits >> split & 1) {
-                lists[used] = run->dataset->splits[split].items;
-                counts[used++] = run->dataset->splits[split].count;
-            }
-        if (run->live) {
-            lists[used] = run->live->triples.items;
-            counts[used++] = run->live->triples.count;
-            lists[used] = run->live->others.items;
-            counts[used++] = run->live->others.count;
-        }
-        VLP_TRY(vlp_filter_build(&run->known, lists, counts, used, run->model->entities,
-                                 vlp_dataset_relation_count(run->dataset), run->settings.threads));
-        run->known_splits = splits;
-    }
-    *out = run->known;
-    return VLP_OK;
-}
-
-void vlp_run_predicting_free(vlp_run *run) {
-    vlp_predictor_free(run->predictor);
-    vlp_filter_free(run->known);
-    run->predictor = NULL;
-    run->known = NULL;
-    vlp_live_graph_free(run->live);
-    run->live = NULL;
 }
 
 void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
@@ -88,8 +38,10 @@ void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
         .copies = vertical && mixture.weights[VLP_VERTICAL] > 0 && run->settings.references > 0,
         .horizontal_only = mixture.weights[VLP_VERTICAL] == 0,
         .lambda = (double)mixture.weights[VLP_HORIZONTAL],
-        .references = vertical ? run->settings.references : 0,
-        .graph = run->live ? run->live->folder : NULL};
+        .references = vertical ? run->settings.references : 0};
+    pthread_mutex_lock(&run->gate->lock);
+    out->graph = run->live ? run->live->folder : NULL;
+    pthread_mutex_unlock(&run->gate->lock);
     for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
         out->weights[c] = run->model->components >> c & 1 ? (double)mixture.weights[c] : (double)NAN;
 }
@@ -197,15 +149,15 @@ static vlp_status check(const vlp_run *run, const vlp_query *queries, const int3
     return VLP_OK;
 }
 
-static vlp_status answer(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
-                         const int32_t *given, int64_t count, const vlp_predict_options *options) {
-    *out = NULL;
+static vlp_status answer_inside(vlp_predictions **out, vlp_run *run, vlp_worker *worker,
+                                const vlp_query *queries, const int32_t *given, int64_t count,
+                                const vlp_predict_options *options) {
     vlp_status status = VLP_OK;
     vlp_answering work = {.run = run, .options = *options, .queries = queries, .given = given};
     vlp_predictions *predictions = NULL;
     vlp_top *scores = NULL;
     VLP_TRY(check(run, queries, given, count, options));
-    VLP_TRY(vlp_run_predictor(&work.predictor, run));
+    VLP_TRY(vlp_run_predictor(&work.predictor, run, worker));
     VLP_TRY(vlp_run_known(&work.known, run, options->filter));
     int64_t batch = vlp_predictor_batch(work.predictor);
     predictions = predictions_new(count);
@@ -233,6 +185,16 @@ out:
     }
     *out = predictions;
     return VLP_OK;
+}
+
+static vlp_status answer(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
+                         const int32_t *given, int64_t count, const vlp_predict_options *options) {
+    vlp_worker *worker;
+    *out = NULL;
+    VLP_TRY(vlp_run_enter(&worker, run));
+    vlp_status status = answer_inside(out, run, worker, queries, given, count, options);
+    vlp_run_leave(run, worker);
+    return status;
 }
 
 vlp_status vlp_run_predict(vlp_predictions **out, vlp_run *run, const vlp_query *queries, int64_t count,

@@ -93,6 +93,28 @@ static vlp_status check(const vlp_run *run, const vlp_triple *triples, int64_t c
     return VLP_OK;
 }
 
+static vlp_status score_inside(vlp_score *out, const vlp_run *run, vlp_worker *worker,
+                               const vlp_triple *triples, int64_t count,
+                               const vlp_score_options *options) {
+    bool calibrated = !options->uncalibrated && run->dataset->splits[VLP_VALID].count > 0;
+    vlp_calibration calibration = {0};
+    if (calibrated) {
+        vlp_calibration_options calibrating = VLP_CALIBRATION_OPTIONS_INIT;
+        calibrating.observer = options->observer;
+        VLP_TRY(vlp_calibrate_inside(&calibration, run, worker, &calibrating));
+    }
+    vlp_predictor *predictor;
+    const vlp_filter *known;
+    VLP_TRY(vlp_run_predictor(&predictor, run, worker));
+    VLP_TRY(vlp_run_known(&known, run, 0));
+    VLP_TRY(vlp_triples_score(out, predictor, vlp_run_graph(run), triples, count, options->observer));
+    for (int64_t i = 0; i < count; i++) {
+        out[i].known = vlp_filter_has(known, triples[i].head, triples[i].relation, triples[i].tail);
+        if (calibrated) out[i].probability = vlp_calibrated(&calibration, out[i].score, options->prior);
+    }
+    return VLP_OK;
+}
+
 vlp_status vlp_run_score(vlp_score *out, vlp_run *run, const vlp_triple *triples, int64_t count,
                          const vlp_score_options *given) {
     VLP_REQUIRE(run);
@@ -100,21 +122,9 @@ vlp_status vlp_run_score(vlp_score *out, vlp_run *run, const vlp_triple *triples
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_score_options, &options, given));
     VLP_TRY(vlp_check_array(out, count, "scores"));
     VLP_TRY(check(run, triples, count, options.prior));
-    bool calibrated = !options.uncalibrated && run->dataset->splits[VLP_VALID].count > 0;
-    vlp_calibration calibration = {0};
-    if (calibrated) {
-        vlp_calibration_options calibrating = VLP_CALIBRATION_OPTIONS_INIT;
-        calibrating.observer = options.observer;
-        VLP_TRY(vlp_run_calibrate(&calibration, run, &calibrating));
-    }
-    vlp_predictor *predictor;
-    const vlp_filter *known;
-    VLP_TRY(vlp_run_predictor(&predictor, run));
-    VLP_TRY(vlp_run_known(&known, run, 0));
-    VLP_TRY(vlp_triples_score(out, predictor, vlp_run_graph(run), triples, count, options.observer));
-    for (int64_t i = 0; i < count; i++) {
-        out[i].known = vlp_filter_has(known, triples[i].head, triples[i].relation, triples[i].tail);
-        if (calibrated) out[i].probability = vlp_calibrated(&calibration, out[i].score, options.prior);
-    }
-    return VLP_OK;
+    vlp_worker *worker;
+    VLP_TRY(vlp_run_enter(&worker, run));
+    vlp_status status = score_inside(out, run, worker, triples, count, &options);
+    vlp_run_leave(run, worker);
+    return status;
 }

@@ -22,7 +22,11 @@ void vlp_calibration_fit(vlp_calibration *out, const double *values, const int32
 double vlp_calibrated(const vlp_calibration *calibration, double score, double prior);
 vlp_status vlp_prior_check(double prior);
 
-/* 32 hex digits over what scores depend on: weights, mixture, references, the data set. */
-vlp_status vlp_run_fingerprint(const char **out, vlp_run *run);
+/* The calibration of vlp_run_calibrate, for callers that are inside. */
+vlp_status vlp_calibrate_inside(vlp_calibration *out, const vlp_run *run, vlp_worker *worker,
+                                const vlp_calibration_options *options);
+
+/* 32 hex digits over what scores depend on: tables, mixture, references, the data set. */
+vlp_status vlp_run_fingerprint(char out[33], const vlp_run *run, const vlp_worker *worker);
 
 #endif

@@ -3,6 +3,7 @@
  * list. So the choice is read back, and, where the processor supports more, OpenBLAS is loaded again
  * with the name of a kernel that fits. A choice of the user (OPENBLAS_CORETYPE) is kept. */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 
 static const char library[] = "libopenblas.so.0";
 static const char variable[] = "OPENBLAS_CORETYPE";
+static pthread_mutex_t calls = PTHREAD_MUTEX_INITIALIZER;
 
 /* Kernels without AVX2: the fallback of OpenBLAS for an unknown processor. */
 static bool is_old(const char *core) {
@@ -64,12 +66,15 @@ void cpu_blas_close(vlp_compute *compute) {
 void cpu_product(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
                  const float *b) {
     if (product->m == 0 || product->n == 0) return;
-    /* The number of threads is global to the process: another caller may have changed it. */
+    /* OpenBLAS serves one caller of the process at a time, and the number of its threads is the
+     * process's too. */
+    pthread_mutex_lock(&calls);
     if (compute->set_blas_threads) compute->set_blas_threads(compute->threads);
     compute->sgemm(CblasRowMajor, product->transpose_a ? CblasTrans : CblasNoTrans,
                    product->transpose_b ? CblasTrans : CblasNoTrans, (blasint)product->m,
                    (blasint)product->n, (blasint)product->k, product->alpha, a, (blasint)product->lda, b,
                    (blasint)product->ldb, product->beta, c, (blasint)product->ldc);
+    pthread_mutex_unlock(&calls);
 }
 
 const vlp_blas_operations cpu_blas_operations = {.product = cpu_product};

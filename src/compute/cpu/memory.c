@@ -110,6 +110,7 @@ static const vlp_memory_operations memory_operations = {.allocate = cpu_allocate
 const vlp_backend vlp_cpu_backend = {.name = "cpu",
                                      .stride = 1,
                                      .tile = TILE_SCORES,
+                                     .shared_memory = true,
                                      .probe = cpu_probe,
                                      .open = cpu_open,
                                      .close = cpu_close,
