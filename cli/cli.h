@@ -59,7 +59,8 @@ double cli_number(struct argp_state *state, const char *option, const char *text
                   double most);
 
 /* An observer that draws on standard error: a bar on a terminal, rare plain lines elsewhere; it asks to
- * stop after SIGINT or SIGTERM. */
+ * stop after SIGINT, SIGTERM or SIGHUP. A second signal ends the program at once, and so does the first
+ * when the library does not ask for a while. */
 const vlp_observer *cli_observer(const cli_common *common);
 void cli_observer_end(void); /* clears the bar */
 
