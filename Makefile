@@ -43,7 +43,8 @@ CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fopenmp -fno-ma
              $(OPTIMIZE) $(WARNINGS) -Iinclude -Isrc $(shell pkg-config --cflags $(PACKAGES)) $(BLAS_CFLAGS) \
              $(SANITIZE) $(CFLAGS)
 LIBS = $(shell pkg-config --libs $(PACKAGES)) -lm -ldl
-LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
+# gcc's OpenMP runtime is loaded at run time (src/base/openmp.c), clang's is linked.
+LDFLAGS_ALL = $(if $(findstring clang,$(CC)),-fopenmp,-pthread) $(SANITIZE) $(LDFLAGS)
 
 # The CUDA backend is a library of its own, built where nvcc is: machine code for sm_90, PTX for what is
 # newer than sm_80. Its cuBLAS is loaded at run time.
@@ -158,7 +159,7 @@ sanitize-address: | deps
 	  SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' test-programs
 	@scripts/test $(BUILD)/asan
 
-THREADED := test_reader test_graph test_distance test_references test_sampler test_metrics test_gradients test_select test_predict test_mine test_callers
+THREADED := test_reader test_graph test_distance test_references test_sampler test_metrics test_gradients test_select test_predict test_mine test_callers test_threads
 sanitize-threads: | deps
 	@scripts/deps --dev
 	$(MAKE) BUILD=$(BUILD)/tsan CC=clang OPTIMIZE='-O1 -g' SANITIZE='-fsanitize=thread' \

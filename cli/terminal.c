@@ -8,7 +8,13 @@
 
 #include "cli.h"
 
+/* The signal that asked to stop, 0 before it. */
 static volatile sig_atomic_t interrupted;
+
+/* A signal asks the library to stop, and the library asks the observer in turn. When it does not ask
+ * within GRACE seconds, the signal ends the program as if there were no handler. */
+enum { GRACE = 10 };
+static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 typedef struct terminal {
     vlp_observer observer;
@@ -26,8 +32,28 @@ static double seconds(void) {
 }
 
 static void on_signal(int number) {
-    interrupted = 1;
-    signal(number, SIG_DFL); /* a second one ends the program at once */
+    interrupted = number;
+    /* A second one ends the program at once. */
+    for (size_t i = 0; i < sizeof stop_signals / sizeof *stop_signals; i++)
+        signal(stop_signals[i], SIG_DFL);
+    alarm(GRACE);
+}
+
+static void on_alarm(int number) {
+    (void)number;
+    raise(interrupted);
+}
+
+/* A signal that the caller ignores (nohup) stays ignored; SIGINT does not, since shells without job
+ * control ignore it for everything in the background. */
+static void install_handlers(void) {
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_alarm}, NULL);
+    for (size_t i = 0; i < sizeof stop_signals / sizeof *stop_signals; i++) {
+        struct sigaction present;
+        sigaction(stop_signals[i], NULL, &present);
+        if (present.sa_handler == SIG_IGN && stop_signals[i] != SIGINT) continue;
+        sigaction(stop_signals[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
+    }
 }
 
 static bool is_terminal(void) {
@@ -100,17 +126,12 @@ static void on_progress(void *user, const char *what, int64_t done, int64_t tota
 
 static bool on_stop(void *user) {
     (void)user;
+    if (interrupted) alarm(0);
     return interrupted != 0;
 }
 
 const vlp_observer *cli_observer(const cli_common *common) {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    /* A terminal that goes away; nohup has said that it does not matter. */
-    struct sigaction hangup;
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &action, NULL);
+    install_handlers();
     screen.observer = (vlp_observer){on_log, on_progress, on_stop, NULL};
     if (common->quiet) screen.observer = (vlp_observer){NULL, NULL, on_stop, NULL};
     return &screen.observer;

@@ -125,6 +125,24 @@ static void installed(void **state) {
     support_remove(folder);
 }
 
+/* The archive, with what pkg-config says that it needs. */
+static void linked_statically(void **state) {
+    (void)state;
+    if (!build_folder()) skip();
+    const char *folder = support_folder();
+    shell(folder, "make -s install BUILD=\"$BUILD\" DESTDIR=\"$FOLDER/stage\" PREFIX=/usr && "
+                  "rm \"$FOLDER\"/stage/usr/lib/libvlp.so*");
+    shell(folder,
+          "export PKG_CONFIG_PATH=\"$FOLDER/stage/usr/lib/pkgconfig\" "
+          "PKG_CONFIG_SYSROOT_DIR=\"$FOLDER/stage\"\n"
+          "cc -std=c17 examples/train.c $(pkg-config --cflags vlp) $(pkg-config --static --libs vlp) "
+          "-o \"$FOLDER/train\" && "
+          "\"$FOLDER/stage/usr/bin/vlp\" data family \"$FOLDER/people\" --families 3 --generations 3 -q "
+          "&& "
+          "\"$FOLDER/train\" \"$FOLDER/people\" \"$FOLDER/run\"");
+    support_remove(folder);
+}
+
 /* Trains with the loaded library; for the child. */
 static int train_in_child(void *library, const char *folder) {
     vlp_status (*generate)(vlp_import_report *, const char *, const vlp_family_options *);
@@ -144,6 +162,67 @@ static int train_in_child(void *library, const char *folder) {
     snprintf(run, sizeof run, "%s/run", folder);
     if (generate(NULL, data, &family) != VLP_OK) return 4;
     return train(NULL, data, run, &options) == VLP_OK ? 0 : 5;
+}
+
+/* ---- How threads wait ---------------------------------------------------------------------------- */
+
+/* In a child: trains with the library, after loading libgomp itself where `loaded`, and has libgomp
+ * write its settings into folder/settings. The environment has to be the same array with the same
+ * strings after it. */
+static int train_and_tell(const char *folder, const char *path, bool loaded) {
+    alarm(300);
+    unsetenv("OMP_WAIT_POLICY");
+    unsetenv("GOMP_SPINCOUNT");
+    if (loaded && !dlopen("libgomp.so.1", RTLD_NOW)) return 10;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return 11;
+    void *runtime = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if ((runtime != NULL) != loaded) return 12; /* not before it is needed */
+    size_t count = 0;
+    char **before = environ, *strings[512];
+    for (; before[count] && count < 511; count++) strings[count] = before[count];
+    strings[count++] = NULL;
+    int code = train_in_child(library, folder);
+    if (code != 0) return code;
+    if (environ != before || memcmp(environ, strings, count * sizeof *strings) != 0) return 13;
+    runtime = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (!runtime) return 14;
+    void (*display)(int) = NULL;
+    *(void **)&display = dlsym(runtime, "omp_display_env");
+    if (!display) return 15;
+    if (!freopen(support_path(folder, "settings"), "w", stderr)) return 16;
+    display(1);
+    fflush(stderr);
+    return 0;
+}
+
+/* The spin count of libgomp in a process that trained with the library. */
+static double spin_count(bool loaded) {
+    const char *folder = support_folder();
+    char path[1100];
+    snprintf(path, sizeof path, "%s/libvlp.so", build_folder());
+    pid_t child = fork();
+    if (child == 0) _exit(train_and_tell(folder, path, loaded));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    char *settings = support_read(folder, "settings");
+    const char *name = "GOMP_SPINCOUNT = '", *found = strstr(settings, name);
+    assert_non_null(found);
+    double count = atof(found + strlen(name));
+    free(settings);
+    support_remove(folder);
+    return count;
+}
+
+static void threads_wait_briefly(void **state) {
+    (void)state;
+    if (!build_folder()) skip();
+    double count = spin_count(false);
+    assert_true(count >= 100 && count <= 60000);
+    /* The policy of a libgomp that was there before stays: the default. */
+    assert_true(spin_count(true) >= 300000);
 }
 
 /* Threads of this process, by the kernel's own list. */
@@ -177,9 +256,10 @@ static void forks_before_work(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(only_its_own_names),
-                                       cmocka_unit_test(header_stands_alone),
-                                       cmocka_unit_test(messages_name_no_options),
-                                       cmocka_unit_test(installed), cmocka_unit_test(forks_before_work)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_its_own_names),       cmocka_unit_test(header_stands_alone),
+        cmocka_unit_test(messages_name_no_options), cmocka_unit_test(installed),
+        cmocka_unit_test(linked_statically),        cmocka_unit_test(forks_before_work),
+        cmocka_unit_test(threads_wait_briefly)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

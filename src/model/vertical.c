@@ -200,9 +200,9 @@ void vlp_aggregator_forward(const vlp_model *model, vlp_aggregator_work *work, c
  * references, or through W_edge to the query's head entity and, with the other sign, to the references'
  * head entities. The gradient of t_N is zero where there are no references: the head entity of such a
  * query then receives none. */
-static vlp_status pass_on(const vlp_model *model, vlp_aggregator_work *work,
-                          const vlp_reference_batch *references, int64_t batch,
-                          const vlp_aggregator_sources *sources, bool node) {
+static vlp_status embedding_backward(const vlp_model *model, vlp_aggregator_work *work,
+                                     const vlp_reference_batch *references, int64_t batch,
+                                     const vlp_aggregator_sources *sources, bool node) {
     const vlp_backend *backend = model->backend;
     vlp_compute *compute = model->compute;
     const vlp_table *entities = vlp_model_entities(model);
@@ -253,7 +253,7 @@ vlp_status vlp_aggregator_backward(const vlp_model *model, vlp_aggregator_work *
              output);
     if (sources)
         multiply(model, sources->q_grad, (vlp_product){.m = batch, .n = width, .k = e, .ldc = width},
-                 grad, behind(output, e));
+                 grad, columns_from(output, e));
     backend->aggregator->bias_backward(compute, table_of(model, VLP_AGGREGATOR_NODE_BIAS)->grad,
                                        table_of(model, VLP_AGGREGATOR_EDGE_BIAS)->grad,
                                        &(vlp_layer_gradient){.rows = batch,

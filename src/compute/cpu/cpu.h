@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include <cblas.h>
-
 #include "base/simd.h"
 #include "compute/backend.h"
 #include "compute/cpu/modulus.h"
@@ -32,10 +30,7 @@ struct vlp_compute {
     int32_t segments_batch, segments_width;
     float *scratch; /* grows as asked for */
     int64_t scratch_capacity;
-    void *blas; /* OpenBLAS, loaded */
-    void (*set_blas_threads)(int);
-    void (*sgemm)(CBLAS_ORDER, CBLAS_TRANSPOSE, CBLAS_TRANSPOSE, blasint, blasint, blasint, float,
-                  const float *, blasint, const float *, blasint, float, float *, blasint);
+    bool has_blas; /* OpenBLAS has buffers for this backend */
     int32_t *marks; /* (threads, entities) of the sampler */
     int64_t marks_capacity;
     int32_t *column_of; /* (entities) the column of an answer of the batch, -1 in between */

@@ -235,6 +235,7 @@ static const vlp_bf16_operations bf16_operations = {.product = cuda_product_bf16
 static const vlp_backend backend = {.name = "cuda",
                                     .stride = 32,
                                     .tile = 32 << 20,
+                                    .shared_memory = false,
                                     .position_invariant_scores = true,
                                     .probe = cuda_probe,
                                     .open = cuda_open,
