@@ -246,6 +246,23 @@ static void similarity_gradients(float *grad, const similarity_case *one, const 
     }
 }
 
+/* Both sides at once give the same as each by itself. */
+static void check_both(const similarity_case *one, const float *q_grad, const float *k_grad) {
+    int32_t parts = vlp_similarity_parts(one->similarity);
+    float w = vlp_similarity_weight(one->similarity, one->weight, sum_of(one));
+    for (int32_t j = 0; j < COLUMNS; j++) {
+        float q[VLP_MAX_PARTS], k[VLP_MAX_PARTS];
+        float dq[VLP_MAX_PARTS] = {3, 3, 3, 3}, dk[VLP_MAX_PARTS] = {5, 5, 5, 5};
+        load(q, one->q, j, parts);
+        load(k, one->k, j, parts);
+        vlp_similarity_backward_both(one->similarity, dq, dk, w, q, k);
+        for (int32_t part = 0; part < parts; part++) {
+            assert_true(fabsf(dq[part] - 3 - q_grad[part * COLUMNS + j]) < 1e-5f);
+            assert_true(fabsf(dk[part] - 5 - k_grad[part * COLUMNS + j]) < 1e-5f);
+        }
+    }
+}
+
 static void test_similarities(void **state) {
     (void)state;
     oracle_random from = {.seed = 11}, *random = &from;
@@ -259,6 +276,7 @@ static void test_similarities(void **state) {
         float k_grad[WIDTH], q_grad[WIDTH];
         similarity_gradients(k_grad, &one, one.q, one.k);
         similarity_gradients(q_grad, &one, one.k, one.q);
+        check_both(&one, q_grad, k_grad);
         for (int32_t i = 0; i < width; i++) {
             check_slope(k_grad[i], slope(one.k + i, similarity_loss, &one), "k",
                         (int32_t)one.similarity);

@@ -5,7 +5,8 @@
  *   sum = sum over units of vlp_similarity_term(g, q, k)
  *   score = vlp_similarity_score(g, sum, margin)
  *   w = vlp_similarity_weight(g, gradient of the score, sum)
- *   k_grad += by vlp_similarity_backward(g, k_grad, w, q, k), unit by unit
+ *   k_grad += by vlp_similarity_backward(g, k_grad, w, q, k), unit by unit; q_grad with q and k
+ * exchanged, or both by vlp_similarity_backward_both
  *
  * The similarity comes first: where it is a constant, such as a template argument, the compiler removes
  * the switch. Compiles as C17 and as CUDA. */
@@ -97,28 +98,55 @@ VLP_FORMULA float vlp_similarity_weight(vlp_similarity similarity, float w, floa
     return 0;
 }
 
-/* k_grad += w dg/dk of a unit. */
-VLP_FORMULA void vlp_similarity_backward(vlp_similarity similarity, float *k_grad, float w,
-                                         const float *q, const float *k) {
+/* w dg/dk of a unit, of a distance: dg/dq is its negative. */
+VLP_FORMULA void vlp_distance_gradient(vlp_similarity similarity, float *g, float w, const float *q,
+                                       const float *k) {
     switch (similarity) {
-    case VLP_DOT:
-        k_grad[0] += w * q[0];
+    case VLP_DOT: /* no distance */
         break;
     case VLP_MINUS_L1: {
         float difference = q[0] - k[0];
-        k_grad[0] += difference > 0 ? w : difference < 0 ? -w : 0.0f;
+        g[0] = difference > 0 ? w : difference < 0 ? -w : 0.0f;
         break;
     }
     case VLP_MINUS_L2:
-        k_grad[0] += w * (q[0] - k[0]);
+        g[0] = w * (q[0] - k[0]);
         break;
     case VLP_MINUS_MODULUS: {
         float square = vlp_modulus_square(q, k);
         float scale = square > VLP_TINY_DISTANCE * VLP_TINY_DISTANCE ? w / sqrtf(square) : 0.0f;
-        k_grad[0] += scale * (q[0] - k[0]);
-        k_grad[1] += scale * (q[1] - k[1]);
+        g[0] = scale * (q[0] - k[0]);
+        g[1] = scale * (q[1] - k[1]);
         break;
     }
+    }
+}
+
+/* k_grad += w dg/dk of a unit. */
+VLP_FORMULA void vlp_similarity_backward(vlp_similarity similarity, float *k_grad, float w,
+                                         const float *q, const float *k) {
+    float g[2];
+    if (similarity == VLP_DOT) {
+        k_grad[0] += w * q[0];
+        return;
+    }
+    vlp_distance_gradient(similarity, g, w, q, k);
+    for (int i = 0; i < vlp_similarity_parts(similarity); i++) k_grad[i] += g[i];
+}
+
+/* Both gradients of a unit at once: q_grad += w dg/dq, k_grad += w dg/dk. */
+VLP_FORMULA void vlp_similarity_backward_both(vlp_similarity similarity, float *q_grad, float *k_grad,
+                                              float w, const float *q, const float *k) {
+    float g[2];
+    if (similarity == VLP_DOT) {
+        q_grad[0] += w * k[0];
+        k_grad[0] += w * q[0];
+        return;
+    }
+    vlp_distance_gradient(similarity, g, w, q, k);
+    for (int i = 0; i < vlp_similarity_parts(similarity); i++) {
+        q_grad[i] -= g[i];
+        k_grad[i] += g[i];
     }
 }
 

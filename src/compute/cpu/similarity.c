@@ -24,10 +24,8 @@ INLINE void row_backward(vlp_similarity similarity, float *restrict q_grad, floa
     float sum = vlp_similarity_weight_needs_sum(similarity) ? row_sum(similarity, q, k, width) : 0;
     float weight = vlp_similarity_weight(similarity, w, sum);
 #pragma omp simd
-    for (int32_t j = 0; j < width; j++) {
-        vlp_similarity_backward(similarity, q_grad + j, weight, k + j, q + j);
-        vlp_similarity_backward(similarity, k_grad + j, weight, q + j, k + j);
-    }
+    for (int32_t j = 0; j < width; j++)
+        vlp_similarity_backward_both(similarity, q_grad + j, k_grad + j, weight, q + j, k + j);
 }
 
 VLP_CLONES static float pair_score(const vlp_form *form, const float *q, const float *k) {
