@@ -224,9 +224,9 @@ static void print_groups(const vlp_dataset *data, group_kind kind, const vlp_gro
 }
 
 static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluation, int by) {
-    static const char *const asked[] = {"", " for head entities", " for tail entities"};
+    static const char *const sides[] = {"", " for head entities", " for tail entities"};
     printf("%s: %s queries%s, filtered, ranks realistic\n\n", split_names[evaluation->split],
-           cli_count(evaluation->queries), asked[evaluation->sides]);
+           cli_count(evaluation->queries), sides[evaluation->sides]);
     print_header("");
     char title[96];
     component_formula(title, sizeof title, evaluation->components, evaluation->weights, false);

@@ -152,7 +152,7 @@ static int print_json(vlp_run *run, const vlp_mining *mining, const chosen_optio
 }
 
 /* `path` with a suffix, to be freed. */
-static char *beside(const char *path, const char *suffix) {
+static char *with_suffix(const char *path, const char *suffix) {
     size_t size = strlen(path) + strlen(suffix) + 1;
     char *name = malloc(size);
     if (name) snprintf(name, size, "%s%s", path, suffix);
@@ -176,7 +176,8 @@ static int mine(vlp_run *run, chosen_options *chosen, bool json) {
     vlp_mining *mining = NULL;
     char *state = NULL;
     int code = EXIT_DONE;
-    if (chosen->output && !(state = beside(chosen->output, ".state"))) return fail_file("keep", "state");
+    if (chosen->output && !(state = with_suffix(chosen->output, ".state")))
+        return fail_file("keep", "state");
     chosen->mine.state = state;
     chosen->mine.prior = chosen->common.prior;
     chosen->mine.observer = chosen->common.run.observer;

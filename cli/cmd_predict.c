@@ -120,10 +120,10 @@ static void answers_table(const output *out, const vlp_answers *answers) {
     int32_t relation = answers->query.relation % vlp_dataset_relation_count(data);
     for (int32_t i = 0; i < answers->prediction_count; i++) {
         const vlp_prediction *prediction = &answers->predictions[i];
-        const char *asked = vlp_dataset_entity_name(data, answers->query.entity);
+        const char *entity = vlp_dataset_entity_name(data, answers->query.entity);
         const char *found = vlp_dataset_entity_name(data, prediction->entity);
-        printf("%s\t%s\t%s\t%s\t%d\t%.6g\t%s\n", text_field(tail ? asked : found),
-               text_field(vlp_dataset_relation_name(data, relation)), text_field(tail ? found : asked),
+        printf("%s\t%s\t%s\t%s\t%d\t%.6g\t%s\n", text_field(tail ? entity : found),
+               text_field(vlp_dataset_relation_name(data, relation)), text_field(tail ? found : entity),
                tail ? "tail" : "head", i + 1, prediction->score, prediction->known ? "known" : "new");
     }
 }
@@ -134,11 +134,11 @@ enum { MAX_COLUMNS = 64 };
 static void answers_text(const output *out, const vlp_answers *answers) {
     const vlp_dataset *data = out->data;
     bool tail = asks_for_tail(data, answers->query);
-    const char *asked = predicting_readable(data, answers->query.entity);
+    const char *entity = predicting_readable(data, answers->query.entity);
     int32_t relation = answers->query.relation % vlp_dataset_relation_count(data);
     if (out->written > 0) putchar('\n');
-    printf("%s  %s  %s\n", tail ? asked : "?", text_shown(vlp_dataset_relation_name(data, relation)),
-           tail ? "?" : asked);
+    printf("%s  %s  %s\n", tail ? entity : "?", text_shown(vlp_dataset_relation_name(data, relation)),
+           tail ? "?" : entity);
     if (answers->prediction_count == 0) printf("  no answer that is not known\n");
     int widest = 0;
     for (int32_t i = 0; i < answers->prediction_count; i++) {
@@ -178,9 +178,10 @@ static void write_remark(const output *out) {
     printf("%s%s%s\n\n", predicting_formula(&out->info), why ? "; " : "", why ? why : "");
 }
 
-/* ---- Asking -------------------------------------------------------------------------------------- */
+/* ---- Answering ----------------------------------------------------------------------------------- */
 
-static vlp_status ask(output *out, vlp_run *run, const vlp_query *queries, int64_t count, bool inside) {
+static vlp_status answer_batch(output *out, vlp_run *run, const vlp_query *queries, int64_t count,
+                               bool inside) {
     vlp_predictions *predictions = NULL;
     vlp_status status = vlp_run_predict(&predictions, run, queries, count, &out->chosen->predict);
     if (status == VLP_OK) {
@@ -192,7 +193,7 @@ static vlp_status ask(output *out, vlp_run *run, const vlp_query *queries, int64
 }
 
 /* Answers a file in batches, so that memory does not grow with it. */
-static vlp_status ask_file(output *out, vlp_run *run, vlp_triple_reader *reader) {
+static vlp_status answer_lines(output *out, vlp_run *run, vlp_triple_reader *reader) {
     static vlp_query queries[BATCH];
     const vlp_observer *observer = out->chosen->predict.observer;
     vlp_status status = VLP_OK, bad = VLP_OK;
@@ -211,7 +212,7 @@ static vlp_status ask_file(output *out, vlp_run *run, vlp_triple_reader *reader)
         }
         if (bad != VLP_OK) fprintf(stderr, "vlp: %s\n", vlp_error_message());
         /* Queries before an invalid line are answered. */
-        if (count > 0) status = ask(out, run, queries, count, true);
+        if (count > 0) status = answer_batch(out, run, queries, count, true);
         if (observer->progress && more) observer->progress(observer->user, "queries", out->written, 0);
     }
     out->bad_line = bad != VLP_OK;
@@ -226,7 +227,7 @@ static int answer_file(output *out, vlp_run *run) {
         json_array(&out->json, "queries");
     }
     write_remark(out);
-    vlp_status status = ask_file(out, run, reader);
+    vlp_status status = answer_lines(out, run, reader);
     vlp_triple_reader_free(reader);
     if (out->as_json) {
         json_end_array(&out->json);
@@ -282,9 +283,9 @@ int cmd_predict(int argc, char **argv) {
     chosen_options chosen = {PREDICTING_INIT, VLP_PREDICT_OPTIONS_INIT, NULL, false};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
-    bool asked = line.count == 4 &&
-                 (strcmp(line.arguments[1], "?") == 0) != (strcmp(line.arguments[3], "?") == 0);
-    if (chosen.file ? line.count != 1 : !asked) {
+    bool one = line.count == 4 &&
+               (strcmp(line.arguments[1], "?") == 0) != (strcmp(line.arguments[3], "?") == 0);
+    if (chosen.file ? line.count != 1 : !one) {
         fprintf(stderr, "vlp predict: a query is HEAD RELATION '?' or '?' RELATION TAIL%s\n",
                 chosen.file ? ", or --queries, not both" : "; --queries FILE answers a file of queries");
         return EXIT_USAGE;

@@ -18,12 +18,12 @@ enum {
     ROW = 30,
     HEAD = 34,
     FOOT = 10,
-    ASKED_X = 16,
+    QUERY_X = 16,
     FIRST_RING = 150,
     LONE_RING = 190,
     LAST_RING = 270,
     ANSWERS_X = 440,
-    ASKED_COLUMNS = 16,
+    QUERY_COLUMNS = 16,
     NODE_COLUMNS = 17,
     ANSWER_COLUMNS = 21
 };
@@ -45,7 +45,7 @@ typedef struct picture {
     int near_count, far_count, edge_count;
     int32_t distances[MAX_REFERENCES]; /* that occur, ascending, without 0 */
     int rings;
-    graph_node asked;
+    graph_node query;
     int predicted;  /* a node of `far` */
     bool forward;   /* near nodes are head entities; else tail entities */
     double largest; /* contribution, without sign */
@@ -71,7 +71,7 @@ static void add_ring(picture *drawn, int32_t distance) {
 
 static void collect(picture *drawn, const vlp_answers *answers) {
     const vlp_prediction *best = &answers->predictions[0];
-    drawn->asked = (graph_node){.entity = answers->query.entity};
+    drawn->query = (graph_node){.entity = answers->query.entity};
     drawn->forward = answers->query.relation < vlp_dataset_relation_count(drawn->data);
     drawn->predicted = find_or_add(drawn->far, &drawn->far_count, best->entity, 0);
     for (int32_t i = 0; i < answers->reference_count && i < MAX_REFERENCES; i++) {
@@ -96,8 +96,8 @@ static void lay_out(picture *drawn) {
     int rows = drawn->near_count > drawn->far_count ? drawn->near_count : drawn->far_count;
     double span = (double)rows * ROW, middle = HEAD + span / 2;
     drawn->height = (int)(HEAD + span + FOOT);
-    drawn->asked.x = ASKED_X;
-    drawn->asked.y = middle;
+    drawn->query.x = QUERY_X;
+    drawn->query.y = middle;
     for (int i = 0; i < drawn->near_count; i++) {
         graph_node *node = &drawn->near[i];
         int ring = 0;
@@ -133,7 +133,7 @@ static void draw_rings(html_out *out, const picture *drawn) {
 /* A curve with horizontal ends and a tip at the tail entity of the triple. */
 static void draw_edge(html_out *out, const picture *drawn, const graph_edge *edge,
                       const char *relation) {
-    const graph_node *from = edge->from < 0 ? &drawn->asked : &drawn->near[edge->from];
+    const graph_node *from = edge->from < 0 ? &drawn->query : &drawn->near[edge->from];
     const graph_node *to = &drawn->far[edge->to];
     double share = drawn->largest > 0 ? fabs(edge->contribution) / drawn->largest : 0;
     double width = 1 + 4.5 * share, x1 = from->x + 6, x2 = to->x - 7, bend = (x2 - x1) * 0.45;
@@ -194,9 +194,9 @@ void report_graph(html_out *out, const vlp_dataset *data, const vlp_answers *ans
     const graph_node *guess = &drawn->far[drawn->predicted];
     if (!copied)
         html_print(out, "<path class=\"guess\" d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\"/>",
-                   drawn->asked.x + 7, drawn->asked.y, drawn->asked.x + 130, guess->y, guess->x - 160,
+                   drawn->query.x + 7, drawn->query.y, drawn->query.x + 130, guess->y, guess->x - 160,
                    guess->y, guess->x - 7, guess->y);
-    draw_node(out, drawn, &drawn->asked, "asked", -6, -12, ASKED_COLUMNS);
+    draw_node(out, drawn, &drawn->query, "query", -6, -12, QUERY_COLUMNS);
     for (int i = 0; i < drawn->near_count; i++)
         draw_node(out, drawn, &drawn->near[i], "", 4, -8, NODE_COLUMNS);
     for (int i = 0; i < drawn->far_count; i++)

@@ -56,7 +56,7 @@ const char report_style[] =
     "svg .halo{paint-order:stroke;stroke:var(--ground);stroke-width:4px;stroke-linejoin:round}\n"
     "svg .ring{fill:none;stroke:var(--soft);opacity:.6;stroke-width:1;stroke-dasharray:2 4}\n"
     "svg .node{fill:var(--ground);stroke:var(--soft);stroke-width:1.5}\n"
-    "svg .asked{fill:var(--text);stroke:var(--text)}\n"
+    "svg .query{fill:var(--text);stroke:var(--text)}\n"
     "svg .predicted{fill:var(--c0);stroke:var(--c0)}\n"
     "svg .edge{fill:none;stroke:var(--soft)}svg .up{stroke:var(--c0)}svg .down{stroke:var(--c1)}\n"
     "svg .tip{fill:var(--soft);stroke:none}svg .tip.up{fill:var(--c0);stroke:none}"

@@ -1,4 +1,4 @@
-/* The order of queries: a permutation, another in every pass, and even. */
+/* The order of queries: a permutation, a different one in every pass, and uniformly distributed. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -29,9 +29,9 @@ static void test_order_is_permutation(void **state) {
     (void)state;
     for (int64_t n = 1; n <= 300; n++)
         for (uint64_t pass = 0; pass < 5; pass++) check_permutation(n, SEED, pass);
-    static const int64_t large[] = {65536, 65537, 173670, (1 << 18) + 1};
+    static const int64_t large[] = {1022, 1023, 1024, 1025, 65536, 65537, 173670, (1 << 18) + 1};
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) check_permutation(large[i], SEED, i);
-    /* Too large to see whole: no two of a sample meet, and they are spread over all. */
+    /* Too large to check completely: the items of a sample are distinct and evenly distributed. */
     for (int64_t n = INT64_C(3000000000); n < INT64_C(1) << 61; n *= 7) {
         enum { SAMPLE = 4000, PARTS = 10 };
         int64_t at[SAMPLE], observed[PARTS] = {0};
@@ -56,7 +56,7 @@ static int64_t fixed_points(int64_t n, uint64_t seed, uint64_t pass, uint64_t ot
     return same;
 }
 
-/* Two orders of a thousand agree in about one place. */
+/* Two permutations of a thousand items agree in about one position. */
 static void test_orders_differ(void **state) {
     (void)state;
     for (uint64_t pass = 0; pass < 20; pass++) {
@@ -68,21 +68,46 @@ static void test_orders_differ(void **state) {
     }
 }
 
-/* Every item at every place equally often. Over a handful the network is not a perfect shuffle: there a
- * place's share may be off by a tenth. */
+/* Every item at every position equally often. */
 static void test_order_is_even(void **state) {
     (void)state;
-    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 13, 16, 17, 40, 64};
+    static const int64_t sizes[] = {1, 2, 3, 4, 5, 7, 13, 16, 17, 27, 40, 64};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        enum { PASSES = 4000 };
+        enum { PASSES = 20000 };
         int64_t n = sizes[s], count[64][64] = {{0}};
         for (uint64_t pass = 0; pass < PASSES; pass++)
             for (int64_t i = 0; i < n; i++) count[i][vlp_permuted(i, n, SEED, pass)]++;
         double sum = 0, expected = (double)PASSES / (double)n;
         for (int64_t i = 0; i < n; i++)
             for (int64_t at = 0; at < n; at++) sum += pow((double)count[i][at] - expected, 2) / expected;
-        double freedom = (double)((n - 1) * (n - 1)), allowed = n < 8 ? 0.01 * PASSES * (double)n : 0;
-        assert_true(n == 1 ? sum == 0 : sum <= quantile(freedom, UNLIKELY) + allowed);
+        /* Rows and columns of the counts have fixed sums: (n - 1)^2 degrees of freedom, each with a
+         * variance of n / (n - 1). */
+        double freedom = (double)((n - 1) * (n - 1)), scaled = sum * (double)(n - 1) / (double)n;
+        assert_true(n == 1 ? sum == 0 : scaled <= quantile(freedom, UNLIKELY));
+    }
+}
+
+/* All permutations of a few items equally often. */
+static void test_all_orders_occur(void **state) {
+    (void)state;
+    for (int64_t n = 2; n <= 5; n++) {
+        enum { PASSES = 60000, CODES = 5 * 5 * 5 * 5 * 5 };
+        int64_t observed[CODES] = {0}, orders = 1;
+        for (int64_t i = 2; i <= n; i++) orders *= i;
+        for (uint64_t pass = 0; pass < PASSES; pass++) {
+            int64_t code = 0;
+            for (int64_t i = 0; i < n; i++) code = code * n + vlp_permuted(i, n, SEED + 1, pass);
+            observed[code]++;
+        }
+        double sum = 0, expected = (double)PASSES / (double)orders;
+        int64_t occurring = 0;
+        for (int64_t code = 0; code < CODES; code++) {
+            if (observed[code] == 0) continue;
+            occurring++;
+            sum += pow((double)observed[code] - expected, 2) / expected;
+        }
+        assert_int_equal(occurring, orders);
+        assert_true(sum <= quantile((double)orders - 1, UNLIKELY));
     }
 }
 
@@ -91,6 +116,7 @@ int main(void) {
         cmocka_unit_test(test_order_is_permutation),
         cmocka_unit_test(test_orders_differ),
         cmocka_unit_test(test_order_is_even),
+        cmocka_unit_test(test_all_orders_occur),
     };
     return cmocka_run_group_tests_name("order", tests, NULL, NULL);
 }

@@ -217,20 +217,20 @@ static int32_t gold_answer(const vlp_triple_list *list, int64_t query) {
 }
 
 static void count_copyable(int64_t *copyable, double *mean, const vlp_references *references,
-                           const vlp_triple_list *asked, const vlp_triple_list *train) {
+                           const vlp_triple_list *split, const vlp_triple_list *train) {
     int64_t total = 0;
-    for (int64_t query = 0; query < 2 * asked->count; query++) {
-        int32_t count, gold = gold_answer(asked, query);
+    for (int64_t query = 0; query < 2 * split->count; query++) {
+        int32_t count, gold = gold_answer(split, query);
         const vlp_reference *list = vlp_references_get(references, query, &count);
         bool found = false;
         for (int32_t i = 0; i < count && !found; i++) {
             vlp_triple edge = train->items[list[i].edge];
-            found = (query < asked->count ? edge.tail : edge.head) == gold;
+            found = (query < split->count ? edge.tail : edge.head) == gold;
         }
         *copyable += found;
         total += count;
     }
-    *mean = asked->count ? (double)total / (double)(2 * asked->count) : 0;
+    *mean = split->count ? (double)total / (double)(2 * split->count) : 0;
 }
 
 static vlp_status find_copyable(vlp_audit *audit, const vlp_dataset *dataset,

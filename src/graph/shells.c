@@ -197,7 +197,7 @@ static int32_t near_shells(near_search *search, const vlp_skeleton *skeleton, in
     return limit;
 }
 
-/* Counts (pass 0) or stores (pass 1) the near shells of every entity. False when asked to stop. */
+/* Counts (pass 0) or stores (pass 1) the near shells of every entity. False if a stop was requested. */
 static bool near_pass(vlp_shells *shells, const vlp_skeleton *skeleton, near_search *searches,
                       int threads, int64_t maximum, int pass, const vlp_observer *observer) {
     bool stopped = vlp_stopped(observer);
