@@ -23,8 +23,12 @@
  *   - Option structs start with their initializer (`vlp_dataset_options options =
  *     VLP_DATASET_OPTIONS_INIT;`); passing NULL means the defaults.
  *   - The library does not print, does not exit and installs no signal handler.
- *   - Distinct objects may be used from distinct threads. A data set may be read by many threads; a run
- *     serves one thread at a time, since it keeps the working memory of its last call.
+ *   - Distinct objects may be used from distinct threads. A data set may be read by many threads. An
+ *     opened run serves many threads at once: its tables are shared and read-only, and each call has
+ *     working memory of its own, which the run keeps for later calls. On the CPU calls run at the same
+ *     time, each with the run's number of threads; on a GPU they queue. What calls return does not
+ *     depend on it. vlp_run_use_graph waits for the calls under way, and later ones wait for it.
+ *     vlp_run_free is for when no call is under way; an observer must not call the run it observes.
  *   - Loading the library starts nothing: a process may fork before its first call that works. After
  *     one, threads are waiting, and a child of fork must not call the library.
  */

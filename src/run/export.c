@@ -51,7 +51,7 @@ static vlp_status write_tables(const vlp_run *run, const vlp_model *model, const
         vlp_status status =
             model->backend->memory->download(model->compute, values, table->value, bytes);
         if (status == VLP_OK)
-            status = table == vlp_model_relations(model)
+            status = vlp_model_has(model, VLP_HORIZONTAL) && table == vlp_model_relations(model)
                          ? write_relations(folder, run, values)
                          : write_array(folder, table->name, values, table->rows, table->width);
         vlp_free(values);
