@@ -150,9 +150,7 @@ static void answers_text(const output *out, const vlp_answers *answers) {
         printf("%5d  ", i + 1);
         text_print(predicting_readable(data, prediction->entity), widest);
         printf("  %8.4f", prediction->score);
-        if (component_has(out->info.components, VLP_VERTICAL))
-            printf("   f_c %7.4f  f_g %8.4f", prediction->parts[VLP_VERTICAL],
-                   prediction->parts[VLP_HORIZONTAL]);
+        component_parts_print(out->info.components, prediction->parts);
         printf("%s\n", prediction->known ? "   known" : "");
         if (out->chosen->predict.explain)
             predicting_references_text(data, answers, prediction, out->info.copies);

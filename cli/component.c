@@ -4,9 +4,9 @@
 
 const component_words component_words_of[VLP_COMPONENTS] = {
     [VLP_HORIZONTAL] = {"f_g", "f<sub>g</sub>", "f_g alone (horizontal)", "what embeddings memorize",
-                        "Loss of the embeddings", 's'},
+                        "Loss of the embeddings", 's', 8},
     [VLP_VERTICAL] = {"f_c", "f<sub>c</sub>", "f_c alone (vertical)", "what is copied",
-                      "Loss of the head that copies", 't'}};
+                      "Loss of the head that copies", 't', 7}};
 
 /* The order of a formula's terms. */
 static const vlp_component terms[VLP_COMPONENTS] = {VLP_VERTICAL, VLP_HORIZONTAL};
@@ -24,6 +24,17 @@ void component_formula(char *text, size_t size, unsigned components, const doubl
             used += (size_t)snprintf(text + used, size - used, "%s %.4g %s", first ? "" : " +",
                                      weights[c], name);
         first = false;
+    }
+}
+
+void component_parts_print(unsigned components, const double *parts) {
+    if ((components & (components - 1)) == 0) return;
+    const char *gap = "   ";
+    for (int i = 0; i < VLP_COMPONENTS; i++) {
+        vlp_component c = terms[i];
+        if (!component_has(components, c)) continue;
+        printf("%s%s %*.4f", gap, component_words_of[c].symbol, component_words_of[c].columns, parts[c]);
+        gap = "  ";
     }
 }
 

@@ -12,6 +12,7 @@ typedef struct component_words {
     const char *means;  /* what it scores by, for the report */
     const char *curve;  /* the title of its loss */
     char mark;          /* of a chart */
+    int columns;        /* of a score as text */
 } component_words;
 
 extern const component_words component_words_of[VLP_COMPONENTS];
@@ -22,6 +23,9 @@ static inline bool component_has(unsigned components, int component) {
 
 /* "f = f_c + 0.3 f_g", as text or as markup. */
 void component_formula(char *text, size_t size, unsigned components, const double *weights, bool html);
+
+/* "   f_c  0.5123  f_g   3.2100": the scores by component, where there are several. */
+void component_parts_print(unsigned components, const double *parts);
 
 /* A member for each component: its score before its weight, null where the run does not have it. */
 void component_parts_json(json_out *json, const double *parts);

@@ -40,8 +40,12 @@
  *     does not know have their defaults. A version that is not known gives VLP_ERROR_ARGUMENT.
  *   - `threads` is the number of threads a call may use; 0: all of the machine's.
  *   - The library does not print, does not exit and installs no signal handler.
- *   - Distinct objects may be used from distinct threads. A data set may be read by many threads; a run
- *     serves one thread at a time, since it keeps the working memory of its last call.
+ *   - Distinct objects may be used from distinct threads. A data set may be read by many threads. An
+ *     opened run serves many threads at once: its tables are shared and read-only, and each call has
+ *     working memory of its own, which the run keeps for later calls. On the CPU calls run at the same
+ *     time, each with the run's number of threads; on a GPU they queue. What calls return does not
+ *     depend on it. vlp_run_use_graph waits for the calls under way, and later ones wait for it.
+ *     vlp_run_free is for when no call is under way; an observer must not call the run it observes.
  *   - Functions of other objects that take them as const may be called by several threads at once on
  *     the same object. A _free may not run beside any other use of its object. Functions that write
  *     into a folder (vlp_train, imports, vlp_run_export) need that folder to themselves.

@@ -332,7 +332,7 @@ static void control(void **state) {
     vlp_run *opened = NULL;
     vlp_evaluation *evaluation = NULL;
     must(vlp_run_open(&opened, plain, NULL));
-    expect_failure(vlp_run_evaluate(&evaluation, opened, &options), "has none");
+    expect_failure(vlp_run_evaluate(&evaluation, opened, &options), "has no aggregator");
     vlp_run_free(opened);
     support_remove(folder);
 }

@@ -23,7 +23,7 @@ static inline double vlp_rank_value(vlp_rank rank, vlp_rank_kind kind) {
 /* What a query is, for breakdowns. */
 typedef struct vlp_query_kind {
     int32_t relation; /* without direction */
-    int8_t side;      /* 0: the head was asked for, 1: the tail */
+    int8_t side;      /* 0: the head entity was asked for, 1: the tail entity */
     int8_t mapping;   /* 0 1-1, 1 1-N, 2 N-1, 3 N-N */
     int32_t distance; /* between the query's entity and its answer; -1: no path */
 } vlp_query_kind;

@@ -24,7 +24,7 @@ struct vlp_predictor {
 
 static vlp_status allocate(vlp_predictor *predictor) {
     const vlp_predictor_options *options = &predictor->options;
-    size_t batch = (size_t)predictor->batch, most = (size_t)options->references;
+    size_t batch = (size_t)predictor->batch, capacity = (size_t)options->references;
     vlp_scorer_options scoring = {.model = options->model,
                                   .graph = options->graph,
                                   .references = options->references,
@@ -35,8 +35,8 @@ static vlp_status allocate(vlp_predictor *predictor) {
     VLP_TRY(vlp_scorer_open(&predictor->scorer, &scoring));
     predictor->excluded = vlp_alloc(batch, sizeof *predictor->excluded);
     predictor->variants = vlp_alloc(batch, sizeof *predictor->variants);
-    predictor->variant_heads = vlp_alloc_zero(batch * most, sizeof(int32_t));
-    predictor->variant_answers = vlp_alloc_zero(batch * most, sizeof(int32_t));
+    predictor->variant_heads = vlp_alloc_zero(batch * capacity, sizeof(int32_t));
+    predictor->variant_answers = vlp_alloc_zero(batch * capacity, sizeof(int32_t));
     predictor->variant_counts = vlp_alloc(batch, sizeof(int32_t));
     if (!predictor->excluded || !predictor->variants || !predictor->variant_heads ||
         !predictor->variant_answers || !predictor->variant_counts)

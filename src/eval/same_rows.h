@@ -1,5 +1,5 @@
 /* Entities with the same row. They have the same scores, and ranks count them as equal; a library's
- * product may give them different last digits, depending on where they stand. */
+ * product may give them different last digits, depending on their position. */
 #ifndef VLP_EVAL_SAME_ROWS_H
 #define VLP_EVAL_SAME_ROWS_H
 

@@ -1,6 +1,6 @@
 /* The scores of the vertical component, f_c: the cosine of t', which the aggregator makes from the
  * query's references, with every entity's embedding. A product gives the cosine times the entity's
- * norm; whoever reads it next multiplies by the inverse norms. */
+ * norm; its reader multiplies by the inverse norms. */
 #include <string.h>
 
 #include "eval/component.h"

@@ -71,11 +71,11 @@ static void samples_free(samples *set) {
     vlp_free(set->values);
 }
 
-static vlp_status samples_new(samples *set, int64_t most) {
-    set->triples = vlp_alloc((size_t)most, sizeof *set->triples);
-    set->group = vlp_alloc((size_t)most, sizeof *set->group);
-    set->scores = vlp_alloc((size_t)most, sizeof *set->scores);
-    set->values = vlp_alloc((size_t)most, sizeof *set->values);
+static vlp_status samples_new(samples *set, int64_t capacity) {
+    set->triples = vlp_alloc((size_t)capacity, sizeof *set->triples);
+    set->group = vlp_alloc((size_t)capacity, sizeof *set->group);
+    set->scores = vlp_alloc((size_t)capacity, sizeof *set->scores);
+    set->values = vlp_alloc((size_t)capacity, sizeof *set->values);
     if (set->triples && set->group && set->scores && set->values) return VLP_OK;
     return vlp_fail_memory("calibration");
 }
@@ -95,18 +95,18 @@ static void take_positives(samples *set, const vlp_triple_list *valid, uint64_t 
     set->positives = set->count;
 }
 
-/* What exchanging needs to know. */
-typedef struct exchanging {
+/* What corrupting a triple reads. */
+typedef struct corruption {
     const vlp_run *run;
     vlp_filter *known; /* train and valid */
     vlp_places *places;
     uint64_t seed;
-} exchanging;
+} corruption;
 
-/* Draw number `draw` for a positive, its tail or its head exchanged. False when every try hit what is
- * known. */
-static bool exchange(vlp_triple *out, const exchanging *work, vlp_triple positive, int64_t group,
-                     int32_t draw, bool tail) {
+/* Draw number `draw` of a positive, its tail entity or its head entity replaced. False when every try
+ * gave a known triple. */
+static bool corrupt(vlp_triple *out, const corruption *work, vlp_triple positive, int64_t group,
+                    int32_t draw, bool tail) {
     int32_t relations = vlp_dataset_relation_count(work->run->dataset);
     int64_t there;
     const int32_t *place =
@@ -127,13 +127,13 @@ static bool exchange(vlp_triple *out, const exchanging *work, vlp_triple positiv
 
 static vlp_status add_negatives(samples *set, const vlp_run *run, const vlp_calibration_options *given) {
     vlp_status status = VLP_OK;
-    exchanging work = {.run = run, .seed = given->seed};
+    corruption work = {.run = run, .seed = given->seed};
     VLP_CHECK(vlp_filter_new(&work.known, run->dataset, 1u << VLP_TRAIN | 1u << VLP_VALID));
     VLP_CHECK(vlp_places_new(&work.places, run->dataset->graph));
     for (int64_t i = 0; i < set->positives; i++)
         for (int32_t draw = 0; draw < 2 * given->exchanges; draw++) {
             vlp_triple triple;
-            if (!exchange(&triple, &work, set->triples[i], i, draw / 2, draw % 2 == 0)) continue;
+            if (!corrupt(&triple, &work, set->triples[i], i, draw / 2, draw % 2 == 0)) continue;
             set->triples[set->count] = triple;
             set->group[set->count++] = (int32_t)i;
         }

@@ -125,7 +125,8 @@ out:
 
 enum { MAX_SETTINGS = 96, SETTING_TEXT = 128 };
 
-/* Trains the run's head anew, without references, into RUN/control; a finished one is used again. */
+/* Trains the run's aggregator anew, without references, into RUN/control; a finished one is used
+ * again. */
 static vlp_status train_control(const vlp_run *run, const char *folder, const vlp_observer *observer) {
     vlp_settings settings = run->settings;
     settings.references = 0;
@@ -148,7 +149,7 @@ static vlp_status train_control(const vlp_run *run, const char *folder, const vl
     options.base = run->folder;
     options.resume = true;
     options.observer = observer;
-    vlp_log(observer, "control: the same head without references, over the same embeddings");
+    vlp_log(observer, "control: the same aggregator without references, over the same embeddings");
     return vlp_train_dataset(NULL, run->dataset, folder, &options);
 }
 
@@ -182,9 +183,9 @@ static vlp_status set_control(const evaluating *work) {
     vlp_ranking *ranking = NULL;
     vlp_status status = VLP_OK;
     if (!run->settings.vertical || run->settings.vertical_gradient)
-        return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "a control is for runs with a head whose loss the embeddings do not feel; %s %s",
-                        run->folder, run->settings.vertical ? "has vertical_gradient = on" : "has none");
+        return vlp_fail(
+            VLP_ERROR_ARGUMENT, "a control is for runs with an aggregator and the stop-gradient; %s %s",
+            run->folder, run->settings.vertical ? "has vertical_gradient = on" : "has no aggregator");
     char *folder = vlp_path_join(run->folder, "control");
     if (!folder) return vlp_fail_memory("a file name");
     vlp_run_options opening = VLP_RUN_OPTIONS_INIT;

@@ -178,7 +178,7 @@ out:
     return status;
 }
 
-/* What is read has to make sense, whoever wrote it. */
+/* What is read is checked: anyone may have written it. */
 static bool makes_sense(const miner *work, const int64_t *position, const vlp_tensor *triples) {
     if (position[0] < 0 || position[0] > place_count(work) || position[1] < 0 || position[2] < 0 ||
         position[3] < 0 || triples->shape[0] > work->options.count)

@@ -67,8 +67,8 @@ vlp_status vlp_ranks_interval(vlp_interval *out, const vlp_rank *first, const vl
                               int64_t queries, vlp_sides sides, uint64_t seed, int32_t threads) {
     if (sides == VLP_BOTH_SIDES)
         return vlp_metrics_bootstrap(out, first, second, queries, BOOTSTRAP_ROUNDS, seed, threads);
-    /* The bootstrap keeps the two queries of a triple together; of one side, a triple's one query stands
-     * for both. */
+    /* The bootstrap keeps the two queries of a triple together; of one side, the one query of a triple
+     * counts for both. */
     vlp_rank *twice = vlp_alloc((size_t)queries * 4, sizeof *twice);
     if (!twice) return vlp_fail_memory("an interval");
     size_t bytes = (size_t)queries * sizeof *twice;

@@ -45,7 +45,7 @@ vlp_status vlp_run_gate_open(vlp_run *run) {
     return VLP_OK;
 }
 
-/* What was made for the reference graph: predictors and known answers. Nobody is inside. */
+/* Frees what depends on the reference graph: predictors and known answers. No caller is inside. */
 static void forget_graph(vlp_run_gate *gate) {
     for (vlp_worker *worker = gate->idle; worker; worker = worker->next) {
         vlp_predictor_free(worker->predictor);

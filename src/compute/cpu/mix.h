@@ -38,6 +38,17 @@ MIX_INLINE void mix_first(float *restrict out, const float *restrict scores, con
         for (int32_t e = 0; e < columns; e++) out[e] = weight * scores[e];
 }
 
+/* The first component, which has no scale, and the second in one pass. */
+MIX_INLINE void mix_two(float *restrict out, const float *restrict first, float first_weight,
+                        const float *restrict scores, const float *restrict scale, float weight,
+                        int32_t columns) {
+    if (scale)
+        for (int32_t e = 0; e < columns; e++)
+            out[e] = weight * (scores[e] * scale[e]) + first_weight * first[e];
+    else
+        for (int32_t e = 0; e < columns; e++) out[e] = weight * scores[e] + first_weight * first[e];
+}
+
 /* out += weight scores: every further one. */
 MIX_INLINE void mix_next(float *restrict out, const float *restrict scores, const float *restrict scale,
                          float weight, int32_t columns) {
@@ -49,16 +60,24 @@ MIX_INLINE void mix_next(float *restrict out, const float *restrict scores, cons
 
 VLP_CLONES static void mix_row(float *out, const mixed_rows *rows, const vlp_mixture *mixture,
                                int32_t columns) {
-    for (int32_t first = 0; first < columns; first += MIX_BLOCK) {
-        int32_t block = columns - first < MIX_BLOCK ? columns - first : MIX_BLOCK;
+    for (int32_t start = 0; start < columns; start += MIX_BLOCK) {
+        int32_t block = columns - start < MIX_BLOCK ? columns - start : MIX_BLOCK;
+        const float *first = NULL;
+        float first_weight = 0;
         for (int32_t i = 0; i < rows->count; i++) {
-            const float *scores = rows->items[i].scores + first;
-            const float *scale = rows->items[i].scale ? rows->items[i].scale + first : NULL;
+            const float *scores = rows->items[i].scores + start;
+            const float *scale = rows->items[i].scale ? rows->items[i].scale + start : NULL;
             float weight = mixture->weights[rows->items[i].component];
-            if (i == 0)
-                mix_first(out + first, scores, scale, weight, block);
-            else
-                mix_next(out + first, scores, scale, weight, block);
+            if (i == 0 && !scale && rows->count > 1) {
+                first = scores;
+                first_weight = weight;
+            } else if (i == 0) {
+                mix_first(out + start, scores, scale, weight, block);
+            } else if (i == 1 && first) {
+                mix_two(out + start, first, first_weight, scores, scale, weight, block);
+            } else {
+                mix_next(out + start, scores, scale, weight, block);
+            }
         }
     }
 }

@@ -1,5 +1,5 @@
-/* The best answers of many queries, from tiles of entities. Scores are read once: a row keeps a
- * threshold, and a block of scores that does not pass it costs one vectorized comparison. */
+/* The best answers of many queries, from one tile of entities after the other. Scores are read once: a
+ * row keeps a threshold, and whole blocks that do not pass it cost one vectorized comparison. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,17 +12,17 @@ enum { BLOCK = 64 };
 
 typedef struct top_row {
     float threshold;  /* scores that are not above it cannot be among the best */
-    int64_t excluded; /* excluded entities before the next tile */
+    int64_t excluded; /* number of the excluded entities before the next tile */
 } top_row;
 
 struct vlp_selection {
-    int32_t capacity, rows; /* queries: at most, and of this selection */
-    int32_t wanted, buffer, columns, threads;
-    top_row *state;         /* (rows) */
-    int32_t *counts;        /* (rows) */
-    vlp_top *items;         /* (rows, buffer) in no order */
-    float *mixed;           /* (threads, columns) */
-    vlp_excluded *excluded; /* (rows) */
+    int32_t row_capacity, rows;               /* queries: at most, and now */
+    int32_t wanted, buffer, columns, threads; /* buffer: the capacity of a row */
+    top_row *state;                           /* (rows) */
+    int32_t *counts;                          /* (rows) */
+    vlp_top *items;                           /* (rows, buffer) in no order */
+    float *mixed;                             /* (threads, columns) */
+    vlp_excluded *excluded;                   /* (rows) */
 };
 
 static void selection_close(vlp_compute *compute, vlp_selection *selection) {
@@ -42,9 +42,9 @@ static vlp_status selection_open(vlp_compute *compute, vlp_selection **out,
     int32_t rows = options->rows, wanted = options->wanted, columns = options->columns;
     vlp_selection *selection = vlp_alloc_zero(1, sizeof *selection);
     if (!selection) return vlp_fail_memory("the best answers");
-    selection->capacity = rows;
+    selection->row_capacity = rows;
     selection->wanted = wanted;
-    /* A larger buffer is sorted less often, but leaves the cache sooner. */
+    /* The larger the buffer, the rarer it is sorted, and the sooner it leaves the cache. */
     selection->buffer = wanted < INT32_MAX / 2 - BLOCK ? 2 * wanted + BLOCK : wanted;
     selection->columns = columns;
     selection->threads = compute->threads;
@@ -65,7 +65,7 @@ static vlp_status selection_open(vlp_compute *compute, vlp_selection **out,
 static vlp_status selection_start(vlp_compute *compute, vlp_selection *selection,
                                   const vlp_excluded *excluded, int32_t rows) {
     (void)compute;
-    assert(rows <= selection->capacity);
+    assert(rows <= selection->row_capacity);
     selection->rows = rows;
     for (int32_t i = 0; i < rows; i++) {
         selection->state[i] = (top_row){-INFINITY, 0};
@@ -84,8 +84,8 @@ static int compare(const void *left, const void *right) {
     return (a->entity > b->entity) - (a->entity < b->entity);
 }
 
-/* The start of the first block from `at` on with a score that is not at or below the threshold (a score
- * that is not a number is none of both), or `columns`. */
+/* The start of the first block from `at` on with a score that is not at or below the threshold (NaN is
+ * neither), or `columns`. */
 VLP_CLONES static int32_t next_block(const float *scores, int32_t at, int32_t columns, float threshold) {
     for (; at + BLOCK <= columns; at += BLOCK) {
         int32_t above = 0;
@@ -97,7 +97,7 @@ VLP_CLONES static int32_t next_block(const float *scores, int32_t at, int32_t co
 }
 
 /* Keeps the best `wanted` of a full row and raises its threshold. */
-static void sort_out(vlp_selection *selection, int32_t row) {
+static void keep_best(vlp_selection *selection, int32_t row) {
     vlp_top *items = selection->items + (int64_t)row * selection->buffer;
     qsort(items, (size_t)selection->counts[row], sizeof *items, compare);
     if (selection->counts[row] < selection->wanted) return;
@@ -130,7 +130,7 @@ static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed,
             if (mixed[e] <= state->threshold) continue;
             if (isnan(mixed[e])) return false;
             items[(*count)++] = top_of(rows, mixed[e], first, e);
-            if (*count == selection->buffer) sort_out(selection, row);
+            if (*count == selection->buffer) keep_best(selection, row);
         }
     }
     return true;
@@ -171,7 +171,7 @@ static vlp_status selection_offer(vlp_compute *compute, vlp_selection *selection
 static vlp_status selection_finish(vlp_compute *compute, vlp_best *out, vlp_selection *selection) {
     (void)compute;
 #pragma omp parallel for num_threads(selection->threads) schedule(static)
-    for (int32_t row = 0; row < selection->rows; row++) sort_out(selection, row);
+    for (int32_t row = 0; row < selection->rows; row++) keep_best(selection, row);
     *out = (vlp_best){selection->items, selection->counts, selection->buffer};
     return VLP_OK;
 }

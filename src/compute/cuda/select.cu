@@ -5,11 +5,11 @@
 
 #include "compute/cuda/device.h"
 
-/* A step looks at STEP scores of a row. Buffers of up to SHARED_ROOM candidates of at most
+/* A step reads STEP scores of a row. Buffers of up to SHARED_CAPACITY candidates of at most
  * SHARED_CANDIDATE bytes are in shared memory, larger ones in the device's. */
-enum { SELECT_THREADS = 512, EACH = 2, STEP = SELECT_THREADS * EACH, SHARED_ROOM = 2048 };
+enum { SELECT_THREADS = 512, EACH = 2, STEP = SELECT_THREADS * EACH, SHARED_CAPACITY = 2048 };
 enum { SHARED_CANDIDATE = 16 };
-constexpr int64_t MAX_ROOM = 1 << 30;
+constexpr int64_t MAX_CAPACITY = 1 << 30;
 
 /* parts: the scores of the COUNT components of the selection. */
 template <int COUNT> struct candidate {
@@ -19,7 +19,7 @@ template <int COUNT> struct candidate {
 
 /* What the kernels know of a selection. */
 typedef struct select_view {
-    int32_t wanted, room;           /* room: the capacity of a row's buffer */
+    int32_t wanted, capacity;       /* capacity: of a row's buffer */
     int64_t stride;                 /* of the rows of `kept` */
     void *kept;                     /* (rows, stride) candidates, best first between tiles */
     int32_t *counts;                /* (rows) */
@@ -97,7 +97,7 @@ template <int COUNT> __device__ static void sort_items(candidate<COUNT> *items, 
 
 /* What all threads of a block know of its row. */
 template <int COUNT> struct row_state {
-    candidate<COUNT> *room;
+    candidate<COUNT> *buffer;
     int32_t count;
     uint64_t threshold; /* keys that are not above it cannot be among the best */
 };
@@ -105,10 +105,10 @@ template <int COUNT> struct row_state {
 /* Keeps the best `wanted` and raises the threshold. `used` is the block's count, in shared memory. */
 template <int COUNT>
 __device__ static void keep_best(row_state<COUNT> *row, int32_t wanted, int32_t *used) {
-    sort_items<COUNT>(row->room, row->count);
+    sort_items<COUNT>(row->buffer, row->count);
     if (row->count >= wanted) {
         row->count = wanted;
-        row->threshold = row->room[wanted - 1].key;
+        row->threshold = row->buffer[wanted - 1].key;
     }
     if (threadIdx.x == 0) *used = row->count;
     __syncthreads();
@@ -133,21 +133,21 @@ __device__ static float mixed_at(float parts[COUNT], const tile_view<COUNT> &til
 template <int COUNT, bool SHARED>
 __global__ static void __launch_bounds__(SELECT_THREADS)
     offer_rows(select_view view, const __grid_constant__ tile_view<COUNT> tile) {
-    extern __shared__ uint64_t shared_room[];
+    extern __shared__ uint64_t shared_buffer[];
     __shared__ int32_t used;
     int64_t query = blockIdx.x, begin = view.excluded_offset[query];
     int64_t excluded = view.excluded_offset[query + 1] - begin;
     candidate<COUNT> *kept = static_cast<candidate<COUNT> *>(view.kept) + query * view.stride;
-    row_state<COUNT> row = {SHARED ? reinterpret_cast<candidate<COUNT> *>(shared_room) : kept,
+    row_state<COUNT> row = {SHARED ? reinterpret_cast<candidate<COUNT> *>(shared_buffer) : kept,
                             view.counts[query], LOWEST};
     int32_t first = tile.first, columns = tile.columns;
     if (SHARED)
-        for (int32_t i = threadIdx.x; i < row.count; i += SELECT_THREADS) row.room[i] = kept[i];
+        for (int32_t i = threadIdx.x; i < row.count; i += SELECT_THREADS) row.buffer[i] = kept[i];
     if (threadIdx.x == 0) used = row.count;
     __syncthreads();
-    if (row.count == view.wanted) row.threshold = row.room[view.wanted - 1].key;
+    if (row.count == view.wanted) row.threshold = row.buffer[view.wanted - 1].key;
     for (int32_t start = 0; start < columns; start += STEP) {
-        if (row.count + STEP > view.room) keep_best<COUNT>(&row, view.wanted, &used);
+        if (row.count + STEP > view.capacity) keep_best<COUNT>(&row, view.wanted, &used);
 #pragma unroll
         for (int i = 0; i < EACH; i++) {
             int32_t e = start + i * SELECT_THREADS + static_cast<int32_t>(threadIdx.x);
@@ -159,7 +159,7 @@ __global__ static void __launch_bounds__(SELECT_THREADS)
             if (number && one.key <= row.threshold) continue;
             if (list_has(view.excluded + begin, excluded, first + e)) continue;
             if (number)
-                row.room[atomicAdd(&used, 1)] = one;
+                row.buffer[atomicAdd(&used, 1)] = one;
             else
                 *view.bad = 1; /* a benign race: all write the same */
         }
@@ -169,7 +169,7 @@ __global__ static void __launch_bounds__(SELECT_THREADS)
     }
     keep_best<COUNT>(&row, view.wanted, &used);
     if (SHARED)
-        for (int32_t i = threadIdx.x; i < row.count; i += SELECT_THREADS) kept[i] = row.room[i];
+        for (int32_t i = threadIdx.x; i < row.count; i += SELECT_THREADS) kept[i] = row.buffer[i];
     if (threadIdx.x == 0) view.counts[query] = row.count;
 }
 
@@ -203,9 +203,9 @@ static void launch_offer(vlp_compute *compute, const vlp_selection *selection,
         view.weights[k] = mixture->weights[selection->components[k]];
     }
     if constexpr (fits)
-        if (selection->view.room <= SHARED_ROOM) {
+        if (selection->view.capacity <= SHARED_CAPACITY) {
             LAUNCH(compute, (offer_rows<COUNT, true>), rows, SELECT_THREADS,
-                   SHARED_ROOM * sizeof(candidate<COUNT>), selection->view, view);
+                   SHARED_CAPACITY * sizeof(candidate<COUNT>), selection->view, view);
             return;
         }
     LAUNCH(compute, (offer_rows<COUNT, false>), rows, SELECT_THREADS, 0, selection->view, view);
@@ -289,19 +289,20 @@ static void selection_close(vlp_compute *compute, vlp_selection *selection) {
 static vlp_status selection_open(vlp_compute *compute, vlp_selection **out,
                                  const vlp_select_options *options) {
     *out = nullptr;
-    int64_t room = SHARED_ROOM;
-    while (room < static_cast<int64_t>(options->wanted) + STEP) room *= 2;
-    if (room > MAX_ROOM) return fail_memory();
+    int64_t capacity = SHARED_CAPACITY;
+    while (capacity < static_cast<int64_t>(options->wanted) + STEP) capacity *= 2;
+    if (capacity > MAX_CAPACITY) return fail_memory();
     vlp_selection *selection = static_cast<vlp_selection *>(calloc(1, sizeof *selection));
     if (!selection) return fail_memory();
     for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
         if (options->components >> c & 1) selection->components[selection->component_count++] = c;
     assert(selection->component_count > 0);
-    bool shared = room <= SHARED_ROOM && kernels_of(selection)->candidate_size <= SHARED_CANDIDATE;
+    bool shared =
+        capacity <= SHARED_CAPACITY && kernels_of(selection)->candidate_size <= SHARED_CANDIDATE;
     selection->capacity = options->rows;
     selection->view.wanted = options->wanted;
-    selection->view.room = static_cast<int32_t>(room);
-    selection->view.stride = shared ? options->wanted : room;
+    selection->view.capacity = static_cast<int32_t>(capacity);
+    selection->view.stride = shared ? options->wanted : capacity;
     if (!allocate(selection)) {
         selection_close(compute, selection);
         return fail_memory();
