@@ -31,14 +31,14 @@ enum cuda_slot {
     SLOT_SUMS,
     SLOT_MEAN_IDS,
     SLOT_COLUMNS,
-    SLOT_MOVED_ROWS,
-    SLOT_MOVED_MATRICES,
-    SLOT_MOVED_ANSWERS,
-    SLOT_MOVED_ANSWERS_GRAD,
-    SLOT_MOVED_ROWS_GRAD,
-    SLOT_MOVED_MATRICES_GRAD,
-    SLOT_MOVED_QUERIES,
-    SLOT_MOVED_ORDER,
+    SLOT_TRANSFORMED_ROWS,
+    SLOT_TRANSFORMED_MATRICES,
+    SLOT_TRANSFORMED_ANSWERS,
+    SLOT_TRANSFORMED_ANSWERS_GRAD,
+    SLOT_TRANSFORMED_ROWS_GRAD,
+    SLOT_TRANSFORMED_MATRICES_GRAD,
+    SLOT_TRANSFORMED_QUERIES,
+    SLOT_TRANSFORMED_ORDER,
     SLOT_RANK_ANSWERS,
     SLOT_RANK_FILTERED,
     SLOTS
@@ -134,10 +134,10 @@ typedef struct product_batch {
 void cuda_products(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
                    const float *b, const product_batch *batch);
 
-/* ---- moved.cu: pairs whose answers the relation transforms, as in pairs.cu ---- */
-vlp_status cuda_moved_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+/* ---- transformed.cu: pairs whose answers the relation transforms, as in pairs.cu ---- */
+vlp_status cuda_transformed_scores(vlp_compute *compute, float *scores, const vlp_form *form,
                              const vlp_related_rows *queries, const vlp_pairs *pairs);
-vlp_status cuda_moved_backward(vlp_compute *compute, const vlp_pair_gradients *out, const vlp_form *form,
+vlp_status cuda_transformed_backward(vlp_compute *compute, const vlp_pair_gradients *out, const vlp_form *form,
                                const float *scores_grad, const vlp_related_rows *queries,
                                const vlp_pairs *pairs);
 

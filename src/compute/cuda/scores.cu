@@ -59,8 +59,8 @@ static bool order_queries(vlp_compute *compute, moved_order *by, int32_t *given,
                           const vlp_related_rows *queries) {
     int64_t count = queries->count;
     size_t bytes = static_cast<size_t>(count) * sizeof(int32_t);
-    by->there = scratch<int32_t>(compute, SLOT_MOVED_ORDER, count);
-    by->q = scratch<float>(compute, SLOT_MOVED_QUERIES, count * form->query_width);
+    by->there = scratch<int32_t>(compute, SLOT_TRANSFORMED_ORDER, count);
+    by->q = scratch<float>(compute, SLOT_TRANSFORMED_QUERIES, count * form->query_width);
     if (!by->there || !by->q || cuda_copy(compute, given, queries->relations, bytes) != VLP_OK)
         return false;
     group_queries(by, given, count);
@@ -78,7 +78,7 @@ static vlp_status moved_all_scores(vlp_compute *compute, float *scores, const vl
     int32_t *host = static_cast<int32_t *>(malloc(3 * static_cast<size_t>(count) * sizeof *host));
     if (!host) return cuda_fail(VLP_ERROR_MEMORY, "out of memory for moved answers");
     moved_order by = {host, host + count, nullptr, nullptr};
-    float *k = scratch<float>(compute, SLOT_MOVED_ANSWERS, static_cast<int64_t>(entities) * width);
+    float *k = scratch<float>(compute, SLOT_TRANSFORMED_ANSWERS, static_cast<int64_t>(entities) * width);
     bool ordered = k && order_queries(compute, &by, host + 2 * count, form, queries);
     const vlp_product product = {.transpose_a = false,
                                  .transpose_b = true,

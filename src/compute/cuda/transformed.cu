@@ -25,15 +25,15 @@ static bool open_moved(vlp_compute *compute, moved *work, const vlp_form *form, 
     int64_t chunk = CHUNK_BYTES / each;
     chunk = chunk < 1 ? 1 : chunk < pairs->batch ? chunk : pairs->batch;
     *work = {form, pairs->width, chunk, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
-    work->rows = scratch<float>(compute, SLOT_MOVED_ROWS, chunk * width * e);
-    work->matrices = scratch<float>(compute, SLOT_MOVED_MATRICES, chunk * form->relation_width);
-    work->answers = scratch<float>(compute, SLOT_MOVED_ANSWERS, chunk * width * q);
+    work->rows = scratch<float>(compute, SLOT_TRANSFORMED_ROWS, chunk * width * e);
+    work->matrices = scratch<float>(compute, SLOT_TRANSFORMED_MATRICES, chunk * form->relation_width);
+    work->answers = scratch<float>(compute, SLOT_TRANSFORMED_ANSWERS, chunk * width * q);
     if (!work->rows || !work->matrices || !work->answers) return false;
     if (!backward) return true;
-    work->answers_grad = scratch<float>(compute, SLOT_MOVED_ANSWERS_GRAD, chunk * width * q);
-    work->rows_grad = scratch<float>(compute, SLOT_MOVED_ROWS_GRAD, chunk * width * e);
+    work->answers_grad = scratch<float>(compute, SLOT_TRANSFORMED_ANSWERS_GRAD, chunk * width * q);
+    work->rows_grad = scratch<float>(compute, SLOT_TRANSFORMED_ROWS_GRAD, chunk * width * e);
     work->matrices_grad =
-        scratch<float>(compute, SLOT_MOVED_MATRICES_GRAD, chunk * form->relation_width);
+        scratch<float>(compute, SLOT_TRANSFORMED_MATRICES_GRAD, chunk * form->relation_width);
     return work->answers_grad && work->rows_grad && work->matrices_grad;
 }
 
@@ -79,7 +79,7 @@ __global__ static void score_moved(float *scores, const float *q, const float *a
     if (threadIdx.x % 32 == 0) scores[pair] = entities[pair] < 0 ? -INFINITY : margin - distance;
 }
 
-vlp_status cuda_moved_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+vlp_status cuda_transformed_scores(vlp_compute *compute, float *scores, const vlp_form *form,
                              const vlp_related_rows *queries, const vlp_pairs *pairs) {
     moved work;
     if (!open_moved(compute, &work, form, pairs, false)) return cuda_status(compute);
@@ -166,7 +166,7 @@ static void chunk_gradients(vlp_compute *compute, const moved *work, int64_t cou
     cuda_products(compute, work->matrices_grad, &matrices, work->answers_grad, work->rows, &by_matrices);
 }
 
-vlp_status cuda_moved_backward(vlp_compute *compute, const vlp_pair_gradients *out, const vlp_form *form,
+vlp_status cuda_transformed_backward(vlp_compute *compute, const vlp_pair_gradients *out, const vlp_form *form,
                                const float *scores_grad, const vlp_related_rows *queries,
                                const vlp_pairs *pairs) {
     moved work;
