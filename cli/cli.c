@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "text.h"
 
 /* ---- Commands ------------------------------------------------------------------------------------ */
 
@@ -29,7 +32,8 @@ int cli_dispatch(const cli_command *commands, const char *prefix, const char *ab
     }
     for (const cli_command *command = commands; command->name; command++)
         if (strcmp(command->name, name) == 0) return command->run(argc - 1, argv + 1);
-    fprintf(stderr, "vlp: there is no command '%s %s'; `%s --help` lists them\n", prefix, name, prefix);
+    fprintf(stderr, "vlp: there is no command '%s %s'; `%s --help` lists them\n", prefix,
+            text_shown(name), prefix);
     return EXIT_USAGE;
 }
 
@@ -42,14 +46,20 @@ int64_t cli_integer(struct argp_state *state, const char *option, const char *te
     long long value = strtoll(text, &end, 10);
     if (end == text || *end || errno || value < least || value > most)
         argp_error(state, "%s takes a whole number from %lld to %lld, not '%s'", option,
-                   (long long)least, (long long)most, text);
+                   (long long)least, (long long)most, text_shown(text));
     return value;
 }
 
 vlp_split cli_split(struct argp_state *state, const char *text) {
     if (strcmp(text, "valid") != 0 && strcmp(text, "test") != 0)
-        argp_error(state, "--split takes valid or test, not '%s'", text);
+        argp_error(state, "--split takes valid or test, not '%s'", text_shown(text));
     return text[0] == 'v' ? VLP_VALID : VLP_TEST;
+}
+
+void cli_unknown_item(struct argp_state *state, const char *option, const char *item, size_t length) {
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", (int)length, item);
+    argp_error(state, "%s does not know '%s'", option, text_shown(text));
 }
 
 double cli_number(struct argp_state *state, const char *option, const char *text, double least,
@@ -58,7 +68,8 @@ double cli_number(struct argp_state *state, const char *option, const char *text
     errno = 0;
     double value = strtod(text, &end);
     if (end == text || *end || !isfinite(value) || value < least || value > most)
-        argp_error(state, "%s takes a number from %g to %g, not '%s'", option, least, most, text);
+        argp_error(state, "%s takes a number from %g to %g, not '%s'", option, least, most,
+                   text_shown(text));
     return value;
 }
 
@@ -107,7 +118,8 @@ static error_t parse_line(int key, char *value, struct argp_state *state) {
         state->child_inputs[0] = &line->common;
         return 0;
     case ARGP_KEY_ARG:
-        if (line->count == job->syntax->most) argp_error(state, "an argument too many: '%s'", value);
+        if (line->count == job->syntax->most)
+            argp_error(state, "an argument too many: '%s'", text_shown(value));
         line->arguments[line->count++] = value;
         return 0;
     case ARGP_KEY_END:
@@ -146,11 +158,24 @@ int cli_fail(void) {
     return EXIT_FAILED;
 }
 
+/* Whether all of standard output was written; says once where it was not. */
+static bool output_written(void) {
+    static bool failed;
+    if (failed) return false;
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return true;
+    failed = true;
+    fprintf(stderr, "vlp: cannot write standard output: %s\n", strerror(errno ? errno : EIO));
+    return false;
+}
+
 int cli_finish(void) {
     cli_observer_end();
-    if (fflush(stdout) == 0 && !ferror(stdout)) return EXIT_DONE;
-    fprintf(stderr, "vlp: cannot write standard output: %s\n", strerror(errno));
-    return EXIT_FAILED;
+    return output_written() ? EXIT_DONE : EXIT_FAILED;
+}
+
+void cli_check_output(void) {
+    if (!output_written()) _exit(EXIT_FAILED);
 }
 
 const char *cli_count(int64_t value) {

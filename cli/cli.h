@@ -55,6 +55,8 @@ int64_t cli_integer(struct argp_state *state, const char *option, const char *te
                     int64_t most);
 vlp_split cli_split(struct argp_state *state, const char *text); /* of --split: valid or test */
 #define CLI_DEVICES "auto, cpu or cuda"                          /* the help of --device */
+/* The usage error for an item of a list, `length` bytes of `item`. */
+void cli_unknown_item(struct argp_state *state, const char *option, const char *item, size_t length);
 double cli_number(struct argp_state *state, const char *option, const char *text, double least,
                   double most);
 
@@ -67,6 +69,8 @@ void cli_observer_end(void); /* clears the bar */
 int cli_fail(void);
 /* Flushes standard output; the exit code. */
 int cli_finish(void);
+/* For atexit: argp prints --help and exits with 0 by itself, whether it could be written or not. */
+void cli_check_output(void);
 
 /* An integer with its thousands apart; from a few static buffers, for one printf. */
 const char *cli_count(int64_t value);

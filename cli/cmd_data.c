@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "commands.h"
 #include "json.h"
+#include "text.h"
 
 static const cli_command parts[] = {
     {"stats", "DIR", "Counts of a data set", cmd_data_stats},
@@ -35,7 +36,7 @@ static int print_report(const cli_common *common, const char *folder, const vlp_
         putchar('\n');
         return cli_finish();
     }
-    printf("%s: %s, %s\n", folder, cli_things(report->entities, "entity"),
+    printf("%s: %s, %s\n", text_shown(folder), cli_things(report->entities, "entity"),
            cli_things(report->relations, "relation"));
     printf("  train %s, valid %s, test %s\n", cli_count(report->triples[VLP_TRAIN]),
            cli_count(report->triples[VLP_VALID]), cli_count(report->triples[VLP_TEST]));
@@ -86,7 +87,8 @@ enum {
 static void parse_columns(int32_t columns[3], const char *text, struct argp_state *state) {
     char end;
     if (sscanf(text, "%d,%d,%d%c", &columns[0], &columns[1], &columns[2], &end) != 3)
-        argp_error(state, "--columns takes three column numbers such as 1,2,3, not '%s'", text);
+        argp_error(state, "--columns takes three column numbers such as 1,2,3, not '%s'",
+                   text_shown(text));
 }
 
 static error_t parse(int key, char *value, struct argp_state *state, void *own) {
@@ -109,7 +111,8 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_SEPARATOR:
         if (strcmp(value, "\\t") == 0) value = "\t";
-        if (strlen(value) != 1) argp_error(state, "--separator takes one character, not '%s'", value);
+        if (strlen(value) != 1)
+            argp_error(state, "--separator takes one character, not '%s'", text_shown(value));
         chosen->table.separator = value[0];
         return 0;
     case KEY_HEADER:
@@ -209,7 +212,8 @@ int cmd_data_import(int argc, char **argv) {
     } else if (strcmp(kind, "tsv") == 0) {
         status = vlp_import_table(&report, source, folder, &chosen.table, &chosen.split);
     } else {
-        fprintf(stderr, "vlp data import: '%s' is not known; it is wordnet, ntriples or tsv\n", kind);
+        fprintf(stderr, "vlp data import: '%s' is not known; it is wordnet, ntriples or tsv\n",
+                text_shown(kind));
         return EXIT_USAGE;
     }
     if (status != VLP_OK) return cli_fail();

@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "commands.h"
 #include "json.h"
+#include "text.h"
 
 static const char *const split_names[VLP_SPLITS] = {"train", "valid", "test"};
 
@@ -41,7 +42,7 @@ static void stats_json(json_out *json, const vlp_dataset_stats *stats) {
 }
 
 static void stats_print(const char *folder, const vlp_dataset_stats *stats) {
-    printf("%s: %s, %s", folder, cli_things(stats->entities, "entity"),
+    printf("%s: %s, %s", text_shown(folder), cli_things(stats->entities, "entity"),
            cli_things(stats->relations, "relation"));
     if (stats->labels) printf(", labels for %s", cli_count(stats->labels));
     printf("\n\n  %-6s %12s %12s %22s %22s\n", "", "triples", "duplicates", "entities not in train",
@@ -93,9 +94,9 @@ static double percent(int64_t part, int64_t whole) {
 static void print_triple(const vlp_dataset *data, vlp_triple triple) {
     const char *head = vlp_dataset_entity_label(data, triple.head);
     const char *tail = vlp_dataset_entity_label(data, triple.tail);
-    printf("(%s, %s, %s)", head ? head : vlp_dataset_entity_name(data, triple.head),
-           vlp_dataset_relation_name(data, triple.relation),
-           tail ? tail : vlp_dataset_entity_name(data, triple.tail));
+    printf("(%s, %s, %s)", text_shown(head ? head : vlp_dataset_entity_name(data, triple.head)),
+           text_shown(vlp_dataset_relation_name(data, triple.relation)),
+           text_shown(tail ? tail : vlp_dataset_entity_name(data, triple.tail)));
 }
 
 static void print_splits(const vlp_dataset *data, const vlp_audit *audit) {
@@ -119,14 +120,15 @@ static void print_splits(const vlp_dataset *data, const vlp_audit *audit) {
                cli_count(audit->stats.unseen_entities[split]),
                cli_things(audit->stats.unseen_triples[split], "triple"));
         if (audit->unseen_example[split] >= 0)
-            printf(", such as %s", vlp_dataset_entity_name(data, audit->unseen_example[split]));
+            printf(", such as %s",
+                   text_shown(vlp_dataset_entity_name(data, audit->unseen_example[split])));
         putchar('\n');
     }
 }
 
 static void print_pair(const vlp_dataset *data, const vlp_relation_pair *pair) {
-    const char *first = vlp_dataset_relation_name(data, pair->first);
-    const char *second = vlp_dataset_relation_name(data, pair->second);
+    const char *first = text_shown(vlp_dataset_relation_name(data, pair->first));
+    const char *second = text_shown(vlp_dataset_relation_name(data, pair->second));
     if (pair->inverse && pair->first == pair->second)
         printf("  %s is symmetric", first);
     else

@@ -1,8 +1,11 @@
-/* vlp eval and vlp export: what a run is worth, and its numbers for others. */
+/* vlp eval: the metrics of a run. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "commands.h"
@@ -13,24 +16,13 @@ static const char *const split_names[VLP_SPLITS] = {"train", "valid", "test"};
 static const char *const mapping_names[4] = {"1-1", "1-N", "N-1", "N-N"};
 
 enum { BY_RELATION = 1, BY_SIDE = 2, BY_MAPPING = 4, BY_DISTANCE = 8 };
-enum {
-    KEY_SPLIT = 1,
-    KEY_BY,
-    KEY_DEVICE,
-    KEY_DATA,
-    KEY_FILTER,
-    KEY_NPY,
-    KEY_SIDE,
-    KEY_CANDIDATES,
-    KEY_CONTROL
-};
+enum { KEY_SPLIT = 1, KEY_BY, KEY_DEVICE, KEY_DATA, KEY_FILTER, KEY_SIDE, KEY_CANDIDATES, KEY_CONTROL };
 
 typedef struct chosen_options {
     vlp_evaluation_options evaluation;
     vlp_run_options run;
     int by;
     const char *candidates; /* a file of names */
-    const char *folder;     /* of an export */
 } chosen_options;
 
 static const struct argp_option eval_options[] = {
@@ -59,7 +51,7 @@ static unsigned parse_list(struct argp_state *state, const char *option, const c
         for (int i = 0; i < count; i++)
             if (strlen(names[i]) == length && memcmp(names[i], at, length) == 0) found = i;
         if (found < 0)
-            argp_error(state, "%s does not know '%.*s'", option, (int)length, at); /* ends the program */
+            cli_unknown_item(state, option, at, length); /* ends the program */
         else
             bits |= 1u << found;
         at = comma ? comma + 1 : NULL;
@@ -82,7 +74,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_SIDE:
         if (strcmp(value, "head") != 0 && strcmp(value, "tail") != 0 && strcmp(value, "both") != 0)
-            argp_error(state, "--side takes head, tail or both, not '%s'", value);
+            argp_error(state, "--side takes head, tail or both, not '%s'", text_shown(value));
         chosen->evaluation.sides = value[0] == 'h'   ? VLP_HEADS
                                    : value[0] == 't' ? VLP_TAILS
                                                      : VLP_BOTH_SIDES;
@@ -98,9 +90,6 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_DEVICE:
         chosen->run.device = value;
-        return 0;
-    case KEY_NPY:
-        chosen->folder = value;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -207,7 +196,7 @@ enum { NAME_COLUMNS = 34 };
 
 static void print_row(const char *name, const vlp_metrics *metrics) {
     printf("  ");
-    text_print(name, NAME_COLUMNS);
+    text_print(text_shown(name), NAME_COLUMNS);
     printf(" %8s  %.4f  %9.1f  %.4f  %.4f  %.4f  %.4f\n", cli_count(metrics->queries), metrics->mrr,
            metrics->mr, metrics->amri, metrics->hits1, metrics->hits3, metrics->hits10);
 }
@@ -264,14 +253,30 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
     if (by & BY_DISTANCE) print_groups(data, GROUP_DISTANCE, &evaluation->by_distance);
 }
 
+/* Opens a regular file, or a descriptor that the shell made (/dev/fd/N); opening another FIFO would wait
+ * for a writer. Prints what is wrong. */
+static FILE *open_candidates(const char *path) {
+    bool descriptor = strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0;
+    struct stat info;
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), code = errno;
+    FILE *stream = NULL;
+    if (file >= 0 && fstat(file, &info) == 0) {
+        code = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
+        if (S_ISREG(info.st_mode) || (descriptor && fcntl(file, F_SETFL, 0) == 0))
+            stream = fdopen(file, "r");
+    }
+    if (stream) return stream;
+    fprintf(stderr, "vlp: cannot read %s: %s\n", text_shown(path),
+            code == EINVAL ? "not a regular file" : strerror(code));
+    if (file >= 0) close(file);
+    return NULL;
+}
+
 /* The entities that a file names, a line each (what follows a tab is not read), to be freed. Tells what
  * is wrong itself. */
 static int32_t *read_candidates(int64_t *count, const vlp_dataset *data, const char *path) {
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        fprintf(stderr, "vlp: cannot read %s: %s\n", path, strerror(errno));
-        return NULL;
-    }
+    FILE *file = open_candidates(path);
+    if (!file) return NULL;
     int32_t *found = NULL;
     int64_t capacity = 0, line = 0;
     char *text = NULL;
@@ -290,12 +295,14 @@ static int32_t *read_candidates(int64_t *count, const vlp_dataset *data, const c
         }
         good = vlp_dataset_find_entity(&found[*count], data, text) == VLP_OK;
         if (!good)
-            fprintf(stderr, "vlp: %s:%lld: %s\n", path, (long long)line, vlp_error_message());
+            fprintf(stderr, "vlp: %s:%lld: %s\n", text_shown(path), (long long)line,
+                    vlp_error_message());
         else
             ++*count;
     }
     if (good && *count == 0) {
-        fprintf(stderr, "vlp: %s names no candidate; it takes an entity's name a line\n", path);
+        fprintf(stderr, "vlp: %s names no candidate; it takes an entity's name a line\n",
+                text_shown(path));
         good = false;
     }
     fclose(file);
@@ -315,7 +322,7 @@ int cmd_eval(int argc, char **argv) {
                                       parse,
                                       1,
                                       1};
-    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL, NULL};
+    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     chosen.run.threads = line.common.threads;
@@ -347,39 +354,6 @@ int cmd_eval(int argc, char **argv) {
 out:
     free(candidates);
     vlp_evaluation_free(evaluation);
-    vlp_run_free(run);
-    return code;
-}
-
-int cmd_export(int argc, char **argv) {
-    static const struct argp_option options[] = {
-        {"npy", KEY_NPY, "DIR", 0, "Write numpy arrays into this folder (needed)", 0},
-        {"data", KEY_DATA, "DIR", 0, "The data set, where it has moved since training", 0},
-        {0}};
-    static const cli_syntax syntax = {"vlp export",
-                                      "RUN --npy DIR",
-                                      "Write a run's numbers as arrays: entities in the order of "
-                                      "entities.tsv, relations with their inverses behind them.",
-                                      options,
-                                      parse,
-                                      1,
-                                      1};
-    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL, NULL};
-    cli_line line = {.own = &chosen};
-    cli_parse(&line, &syntax, argc, argv);
-    if (!chosen.folder) {
-        fprintf(stderr, "vlp export: --npy DIR names the folder to write; it is needed\n");
-        return EXIT_USAGE;
-    }
-    chosen.run.threads = line.common.threads;
-    chosen.run.observer = cli_observer(&line.common);
-    vlp_run *run = NULL;
-    int code;
-    if (vlp_run_open(&run, line.arguments[0], &chosen.run) != VLP_OK ||
-        vlp_run_export(run, chosen.folder) != VLP_OK)
-        code = cli_fail();
-    else
-        code = cli_finish();
     vlp_run_free(run);
     return code;
 }

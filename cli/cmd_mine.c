@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "output.h"
 #include "predicting.h"
+#include "text.h"
 
 enum { KEY_COUNT = 'k', KEY_OUTPUT = 'o', KEY_PER_QUERY = 1, KEY_RELATION, KEY_RESUME };
 
@@ -91,7 +93,7 @@ static void item_text(FILE *stream, const vlp_dataset *data, const vlp_mined *it
     fprintf(stream, names ? "%.6g\n" : "%8.4f  ", item->score);
     if (!names)
         fprintf(stream, "%s  %s  %s\n", predicting_readable(data, triple.head),
-                vlp_dataset_relation_name(data, triple.relation),
+                text_shown(vlp_dataset_relation_name(data, triple.relation)),
                 predicting_readable(data, triple.tail));
 }
 
@@ -158,29 +160,16 @@ static char *beside(const char *path, const char *suffix) {
 }
 
 static int fail_file(const char *verb, const char *path) {
-    fprintf(stderr, "vlp: cannot %s %s: %s\n", verb, path, strerror(errno));
+    fprintf(stderr, "vlp: cannot %s %s: %s\n", verb, text_shown(path), strerror(errno));
     return EXIT_FAILED;
 }
 
-/* A table of names, written beside and renamed. */
 static int write_file(const char *path, const vlp_dataset *data, const vlp_mining *mining) {
-    char *part = beside(path, ".part");
-    if (!part) return fail_file("write", path);
-    int code = EXIT_DONE;
-    FILE *file = fopen(part, "w");
-    if (!file) {
-        code = fail_file("write", part);
-    } else {
-        for (int64_t i = 0; i < mining->count; i++) item_text(file, data, &mining->items[i], true);
-        bool written = fflush(file) == 0 && !ferror(file) && fsync(fileno(file)) == 0;
-        written = fclose(file) == 0 && written;
-        if (!written || rename(part, path) != 0) {
-            code = fail_file("write", path);
-            unlink(part);
-        }
-    }
-    free(part);
-    return code;
+    output_file file;
+    int64_t bytes;
+    if (!output_open(&file, path)) return EXIT_FAILED;
+    for (int64_t i = 0; i < mining->count; i++) item_text(file.stream, data, &mining->items[i], true);
+    return output_commit(&file, &bytes) ? EXIT_DONE : EXIT_FAILED;
 }
 
 static int mine(vlp_run *run, chosen_options *chosen, bool json) {
@@ -229,6 +218,7 @@ int cmd_mine(int argc, char **argv) {
         fprintf(stderr, "vlp mine: --resume goes on with what -o FILE names; it is needed\n");
         return EXIT_USAGE;
     }
+    if (chosen.output && !output_check(chosen.output)) return EXIT_FAILED;
     vlp_run *run = NULL;
     int code;
     if (predicting_open(&run, line.arguments[0], &chosen.common, &line.common) != VLP_OK)

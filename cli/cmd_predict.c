@@ -42,7 +42,7 @@ static unsigned parse_filter(struct argp_state *state, const char *text) {
         unsigned bit = 0;
         for (int i = 0; i < VLP_SPLITS; i++)
             if (strlen(names[i]) == length && memcmp(names[i], at, length) == 0) bit = 1u << i;
-        if (!bit) argp_error(state, "--filter does not know '%.*s'", (int)length, at);
+        if (!bit) cli_unknown_item(state, "--filter", at, length);
         bits |= bit;
         at = comma ? comma + 1 : NULL;
     }
@@ -66,7 +66,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_FORMAT:
         if (strcmp(value, "text") != 0 && strcmp(value, "tsv") != 0)
-            argp_error(state, "--format takes text or tsv, not '%s'", value);
+            argp_error(state, "--format takes text or tsv, not '%s'", text_shown(value));
         chosen->table = strcmp(value, "tsv") == 0;
         return 0;
     default:
@@ -122,9 +122,9 @@ static void answers_table(const output *out, const vlp_answers *answers) {
         const vlp_prediction *prediction = &answers->predictions[i];
         const char *asked = vlp_dataset_entity_name(data, answers->query.entity);
         const char *found = vlp_dataset_entity_name(data, prediction->entity);
-        printf("%s\t%s\t%s\t%s\t%d\t%.6g\t%s\n", tail ? asked : found,
-               vlp_dataset_relation_name(data, relation), tail ? found : asked, tail ? "tail" : "head",
-               i + 1, prediction->score, prediction->known ? "known" : "new");
+        printf("%s\t%s\t%s\t%s\t%d\t%.6g\t%s\n", text_field(tail ? asked : found),
+               text_field(vlp_dataset_relation_name(data, relation)), text_field(tail ? found : asked),
+               tail ? "tail" : "head", i + 1, prediction->score, prediction->known ? "known" : "new");
     }
 }
 
@@ -137,7 +137,7 @@ static void answers_text(const output *out, const vlp_answers *answers) {
     const char *asked = predicting_readable(data, answers->query.entity);
     int32_t relation = answers->query.relation % vlp_dataset_relation_count(data);
     if (out->written > 0) putchar('\n');
-    printf("%s  %s  %s\n", tail ? asked : "?", vlp_dataset_relation_name(data, relation),
+    printf("%s  %s  %s\n", tail ? asked : "?", text_shown(vlp_dataset_relation_name(data, relation)),
            tail ? "?" : asked);
     if (answers->prediction_count == 0) printf("  no answer that is not known already\n");
     int widest = 0;

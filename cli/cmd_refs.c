@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "commands.h"
 #include "json.h"
+#include "text.h"
 
 typedef struct settings {
     vlp_reference_options references;
@@ -81,7 +82,7 @@ static void print_json(const vlp_dataset *data, const vlp_reference *list, int32
 
 static const char *readable(const vlp_dataset *data, int32_t entity) {
     const char *label = vlp_dataset_entity_label(data, entity);
-    return label ? label : vlp_dataset_entity_name(data, entity);
+    return text_shown(label ? label : vlp_dataset_entity_name(data, entity));
 }
 
 static void print_table(const vlp_dataset *data, const vlp_query *query, const vlp_reference *list,
@@ -91,14 +92,14 @@ static void print_table(const vlp_dataset *data, const vlp_query *query, const v
     int32_t relations = vlp_dataset_relation_count(data);
     const char *relation = vlp_dataset_relation_name(data, query->relation % relations);
     if (query->relation < relations)
-        printf("%s  %s  ?\n", readable(data, query->entity), relation);
+        printf("%s  %s  ?\n", readable(data, query->entity), text_shown(relation));
     else
-        printf("?  %s  %s\n", relation, readable(data, query->entity));
+        printf("?  %s  %s\n", text_shown(relation), readable(data, query->entity));
     if (count == 0) printf("  no reference: no edge of this relation is near enough\n");
     for (int32_t i = 0; i < count; i++) {
         vlp_triple triple = train[list[i].edge];
         printf("  %d hop%s  %s  %s  %s\n", list[i].distance, list[i].distance == 1 ? " " : "s",
-               readable(data, triple.head), relation, readable(data, triple.tail));
+               readable(data, triple.head), text_shown(relation), readable(data, triple.tail));
     }
 }
 
@@ -143,7 +144,7 @@ int cmd_refs(int argc, char **argv) {
         if (find_triple(&query.left_out, data, &query, chosen.answer) != VLP_OK) goto failed;
         if (query.left_out < 0) {
             fprintf(stderr, "vlp: %s is no answer of this query in train; leave --answer out\n",
-                    chosen.answer);
+                    text_shown(chosen.answer));
             goto out;
         }
     }

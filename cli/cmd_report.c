@@ -5,7 +5,9 @@
 #include "cli.h"
 #include "commands.h"
 #include "json.h"
+#include "output.h"
 #include "report.h"
+#include "text.h"
 
 enum { KEY_SPLIT = 1, KEY_EXAMPLES, KEY_DATA, KEY_DEVICE, KEY_TITLE };
 
@@ -244,8 +246,19 @@ static void print_done(const cli_common *common, const report *page, const char 
         putchar('\n');
         return;
     }
-    printf("%s: %s, %s, %s bytes\n", file, cli_things(page->count, "run"),
+    printf("%s: %s, %s, %s bytes\n", text_shown(file), cli_things(page->count, "run"),
            cli_things(page->groups[0].examples, "example"), cli_count(bytes));
+}
+
+static int write_file(const report *page, const char *path, const cli_common *common) {
+    output_file file;
+    int64_t bytes;
+    if (!output_open(&file, path)) return EXIT_FAILED;
+    html_out out = {file.stream};
+    write_page(&out, page);
+    if (!output_commit(&file, &bytes)) return EXIT_FAILED;
+    print_done(common, page, path, bytes);
+    return cli_finish();
 }
 
 int cmd_report(int argc, char **argv) {
@@ -270,16 +283,14 @@ int cmd_report(int argc, char **argv) {
     }
     chosen.run.threads = line.common.threads;
     chosen.run.observer = cli_observer(&line.common);
-    html_out out;
-    if (!html_open(&out, chosen.output)) return EXIT_FAILED;
+    if (!output_check(chosen.output)) return EXIT_FAILED;
     report *page = calloc(1, sizeof *page);
-    vlp_status status = page ? VLP_OK : VLP_ERROR_MEMORY;
-    int code = EXIT_FAILED;
     if (!page) {
         fprintf(stderr, "vlp: out of memory\n");
-        html_drop(&out);
         return EXIT_FAILED;
     }
+    vlp_status status = VLP_OK;
+    int code = EXIT_FAILED;
     page->count = line.count;
     page->title = chosen.title;
     page->split = chosen.split;
@@ -290,18 +301,12 @@ int cmd_report(int argc, char **argv) {
         status = collect_run(page, &page->runs[i], line.arguments[i], &chosen);
     }
     if (status == VLP_OK) status = answer_examples(page, &chosen, page->seed);
-    int64_t bytes;
     if (status != VLP_OK) {
         code = cli_fail();
     } else {
         cli_observer_end();
-        write_page(&out, page);
-        if (html_commit(&out, &bytes)) {
-            print_done(&line.common, page, chosen.output, bytes);
-            code = cli_finish();
-        }
+        code = write_file(page, chosen.output, &line.common);
     }
-    html_drop(&out);
     page_free(page);
     return code;
 }

@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "predicting.h"
+#include "text.h"
 
 enum { KEY_CALIBRATION = 1 };
 enum { BATCH = 512 };
@@ -101,8 +102,9 @@ static void print_number(double value) {
 }
 
 static void score_text(const vlp_dataset *data, vlp_triple triple, const vlp_score *score) {
-    printf("%s\t%s\t%s", vlp_dataset_entity_name(data, triple.head),
-           vlp_dataset_relation_name(data, triple.relation), vlp_dataset_entity_name(data, triple.tail));
+    printf("%s\t%s\t%s", text_field(vlp_dataset_entity_name(data, triple.head)),
+           text_field(vlp_dataset_relation_name(data, triple.relation)),
+           text_field(vlp_dataset_entity_name(data, triple.tail)));
     print_number(score->score);
     print_number(score->horizontal);
     print_number(score->vertical);

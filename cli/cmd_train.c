@@ -29,7 +29,7 @@ typedef struct chosen_options {
 static const struct argp_option options[] = {
     {"output", 'o', "RUN", 0, "The run's folder (needed)", 0},
     {"recipe", KEY_RECIPE, "FILE", 0, "Settings from an INI file", 0},
-    {"model", KEY_MODEL, "NAME", 0, "rescal, transe, transr, distmult, complex or rotate", 0},
+    {"model", KEY_MODEL, "NAME", 0, "The score function; --settings lists them", 0},
     {"dim", KEY_DIM, "N", 0, "Size of an embedding", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Any setting; wins over the recipe", 0},
     {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},

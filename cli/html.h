@@ -1,4 +1,4 @@
-/* HTML and SVG into a file that appears whole or not at all.
+/* HTML and SVG into a stream.
  *
  * Two kinds of text go out and must not be mixed up: markup, which is ours (html_put, html_print), and
  * names, labels and paths, which are anybody's (html_text and what is built on it). The program never
@@ -12,16 +12,7 @@
 
 typedef struct html_out {
     FILE *stream;
-    char *path, *beside; /* where it goes, and where it is written until it is whole */
 } html_out;
-
-/* Opens the file beside its place, so that a place that cannot be written is known before the work.
- * False: a message was printed. */
-bool html_open(html_out *out, const char *path);
-/* Syncs and renames. *bytes: how many there are. False: a message was printed, and nothing is there. */
-bool html_commit(html_out *out, int64_t *bytes);
-/* Gives up what was not committed; nothing after a commit. */
-void html_drop(html_out *out);
 
 void html_put(html_out *out, const char *markup);
 /* Markup with numbers: no %s of what is not ours. */

@@ -2,21 +2,26 @@
 
 #include <math.h>
 
+#include "text.h"
+
 json_out json_start(FILE *stream) {
     return (json_out){stream, true};
 }
 
-/* Names and labels are valid UTF-8: only quotes, backslashes and control characters need escaping. */
+/* Quotes, backslashes and control characters are escaped. JSON is UTF-8: a byte of a path that is not
+ * becomes U+FFFD. */
 static void put_string(FILE *stream, const char *text) {
     fputc('"', stream);
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (byte == '"' || byte == '\\')
-            fprintf(stream, "\\%c", byte);
-        else if (byte < 0x20 || byte == 0x7f)
-            fprintf(stream, "\\u%04x", byte);
+    for (int length; *text; text += length) {
+        uint32_t value = text_next(text, &length);
+        if (value == '"' || value == '\\')
+            fprintf(stream, "\\%c", (int)value);
+        else if (value < 0x20 || value == 0x7f)
+            fprintf(stream, "\\u%04x", value);
+        else if (value == 0xfffd)
+            fputs("\xef\xbf\xbd", stream);
         else
-            fputc(byte, stream);
+            fwrite(text, 1, (size_t)length, stream);
     }
     fputc('"', stream);
 }

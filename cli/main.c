@@ -1,5 +1,6 @@
 /* vlp: the command table. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -23,6 +24,7 @@ static const cli_command commands[] = {
 int main(int argc, char **argv) {
     /* A file larger than the limit is then a failed write with a message, not a silent end. */
     signal(SIGXFSZ, SIG_IGN);
+    atexit(cli_check_output);
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
         printf("vlp %s\n", vlp_version());
         return cli_finish();

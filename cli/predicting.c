@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text.h"
+
 error_t predicting_parse(int key, char *value, struct argp_state *state, predicting *chosen) {
     switch (key) {
     case KEY_GRAPH:
@@ -17,7 +19,7 @@ error_t predicting_parse(int key, char *value, struct argp_state *state, predict
         return 0;
     case KEY_ON_ERROR:
         if (strcmp(value, "stop") != 0 && strcmp(value, "skip") != 0)
-            argp_error(state, "--on-error takes stop or skip, not '%s'", value);
+            argp_error(state, "--on-error takes stop or skip, not '%s'", text_shown(value));
         chosen->skip = strcmp(value, "skip") == 0;
         return 0;
     case KEY_PRIOR:
@@ -41,7 +43,7 @@ vlp_status predicting_open(vlp_run **out, const char *folder, predicting *chosen
     status = vlp_run_use_graph(&report, *out, chosen->graph, chosen->run.observer);
     if (status != VLP_OK || common->quiet) return status;
     cli_observer_end();
-    fprintf(stderr, "references from %s: %s, %s of them new since training\n", chosen->graph,
+    fprintf(stderr, "references from %s: %s, %s of them new since training\n", text_shown(chosen->graph),
             cli_things(report.triples, "triple"), cli_count(report.new_triples));
     if (report.unknown_triples > 0)
         fprintf(stderr, "%s left out: the run does not know %s and %s of them\n",
@@ -53,7 +55,7 @@ vlp_status predicting_open(vlp_run **out, const char *folder, predicting *chosen
 
 const char *predicting_readable(const vlp_dataset *data, int32_t entity) {
     const char *label = vlp_dataset_entity_label(data, entity);
-    return label ? label : vlp_dataset_entity_name(data, entity);
+    return text_shown(label ? label : vlp_dataset_entity_name(data, entity));
 }
 
 const char *predicting_formula(const vlp_run_info *info) {
@@ -103,7 +105,7 @@ static int compare(const void *left, const void *right) {
 static void print_reference(const vlp_dataset *data, vlp_answer_reference reference) {
     printf("%d hop%s  %s  %s  %s\n", reference.distance, reference.distance == 1 ? " " : "s",
            predicting_readable(data, reference.triple.head),
-           vlp_dataset_relation_name(data, reference.triple.relation),
+           text_shown(vlp_dataset_relation_name(data, reference.triple.relation)),
            predicting_readable(data, reference.triple.tail));
 }
 

@@ -34,7 +34,7 @@ typedef struct predicting {
 #define OPTION_DATA                                                                                     \
     { "data", KEY_RUN_DATA, "DIR", 0, "The data set, where it has moved since training", 0 }
 #define OPTION_DEVICE                                                                                   \
-    { "device", KEY_RUN_DEVICE, "NAME", 0, "auto or cpu", 0 }
+    { "device", KEY_RUN_DEVICE, "NAME", 0, CLI_DEVICES, 0 }
 #define OPTION_ON_ERROR                                                                                 \
     {                                                                                                   \
         "on-error", KEY_ON_ERROR, "WHAT", 0,                                                            \
@@ -54,7 +54,7 @@ error_t predicting_parse(int key, char *value, struct argp_state *state, predict
 vlp_status predicting_open(vlp_run **out, const char *folder, predicting *chosen,
                            const cli_common *common);
 
-/* The label of an entity, or its name. */
+/* The label of an entity, or its name, for people to see (text_shown). */
 const char *predicting_readable(const vlp_dataset *data, int32_t entity);
 
 /* "f = f_c + 0.1 f_g" */

@@ -3,6 +3,9 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 uint32_t text_next(const char *text, int *length) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -29,6 +32,45 @@ int text_columns_of(uint32_t value) {
                 (value >= 0xf900 && value < 0xfb00) || (value >= 0xff00 && value < 0xff61) ||
                 (value >= 0x1f300 && value < 0x1fb00) || (value >= 0x20000 && value < 0x3fffe);
     return wide ? 2 : 1;
+}
+
+static bool is_plain(uint32_t value, const char *text, int length) {
+    bool control = value < 0x20 || (value >= 0x7f && value < 0xa0);
+    bool invalid = length == 1 && (unsigned char)text[0] >= 0x80;
+    return !control && !invalid;
+}
+
+const char *text_shown(const char *text) {
+    static char *copies[8];
+    static int next;
+    bool plain = true;
+    int length;
+    for (const char *at = text; plain && *at; at += length) {
+        uint32_t value = text_next(at, &length);
+        plain = is_plain(value, at, length);
+    }
+    if (plain) return text;
+    enum { LONGEST = 6 }; /* of an escape, for one byte */
+    char **copy = &copies[next++ % 8];
+    free(*copy);
+    *copy = malloc(LONGEST * strlen(text) + 1);
+    if (!*copy) return "?";
+    char *out = *copy;
+    for (const char *at = text; *at; at += length) {
+        uint32_t value = text_next(at, &length);
+        if (is_plain(value, at, length))
+            out = mempcpy(out, at, (size_t)length);
+        else if (length == 1 && (unsigned char)*at >= 0x80)
+            out += sprintf(out, "\\x%02x", (unsigned char)*at);
+        else
+            out += sprintf(out, "\\u%04x", value);
+    }
+    *out = '\0';
+    return *copy;
+}
+
+const char *text_field(const char *text) {
+    return isatty(STDOUT_FILENO) ? text_shown(text) : text;
 }
 
 int text_columns(const char *text) {

@@ -47,6 +47,9 @@ void reference_query(const vlp_form *form, double *q, const double *h, const dou
         for (int32_t j = 0; j < width / 2; j++)
             put_number(q, width, j, cexp(I * (double)form->phase_scale * r[j]) * number(h, width, j));
         return;
+    case VLP_PAIR:
+        for (int32_t j = 0; j < width; j++) q[j] = r[j] * h[j];
+        return;
     case VLP_MATRIX_TRANSPOSED:
         for (int32_t j = 0; j < width; j++) {
             q[j] = 0;
@@ -62,10 +65,23 @@ void reference_query(const vlp_form *form, double *q, const double *h, const dou
 }
 
 void reference_answer(const vlp_form *form, double *k, const double *t, const double *r) {
-    if (form->transform == VLP_MATRIX_TRANSLATE)
-        apply(k, r, t, form->query_width, form->entity_width);
-    else
-        for (int32_t j = 0; j < form->query_width; j++) k[j] = t[j];
+    int32_t width = form->query_width;
+    switch (form->transform) {
+    case VLP_TRANSLATE:
+    case VLP_SCALE:
+    case VLP_SCALE_COMPLEX:
+    case VLP_ROTATE:
+    case VLP_MATRIX_TRANSPOSED:
+        for (int32_t j = 0; j < width; j++) k[j] = t[j];
+        return;
+    case VLP_PAIR:
+        for (int32_t j = 0; j < width; j++) k[j] = r[width + j] * t[j];
+        return;
+    case VLP_MATRIX_TRANSLATE:
+        apply(k, r, t, width, form->entity_width);
+        return;
+    }
+    abort();
 }
 
 double reference_similarity(const vlp_form *form, const double *q, const double *k) {
@@ -125,10 +141,41 @@ double reference_score(const vlp_model_options *model, const double *h, const do
             sum += power_sum(difference, model->norm);
         }
         break;
+    case VLP_MODEL_PAIRRE:
+        for (int32_t j = 0; j < d; j++) sum += fabs(h[j] * r[j] - t[j] * r[d + j]);
+        return model->margin - sum;
     default:
         abort();
     }
     return model->margin - (model->norm == VLP_NORM_L1 ? sum : sqrt(sum));
+}
+
+/* ---- Models to test ------------------------------------------------------------------------------ */
+
+static int32_t norms_of(int32_t kind) {
+    return vlp_model_row_of(kind)->has_norm ? 2 : 1;
+}
+
+int32_t reference_model_count(void) {
+    int32_t count = 0;
+    for (int32_t kind = 0; kind < VLP_MODELS; kind++) count += norms_of(kind);
+    return count;
+}
+
+vlp_model_options reference_model(int32_t index) {
+    int32_t kind = 0, norm = index;
+    while (norm >= norms_of(kind)) norm -= norms_of(kind++);
+    return (vlp_model_options){.kind = kind, .norm = norm, .margin = 2.25 + 5 * index % 8};
+}
+
+vlp_model_options reference_sized(vlp_model_options model, int32_t dim, int32_t relation_dim) {
+    model.dim = dim;
+    if (vlp_model_row_of(model.kind)->relation_dim_array) model.relation_dim = relation_dim;
+    return model;
+}
+
+bool reference_has_matrices(const vlp_model_options *model) {
+    return vlp_transform_traits_of(vlp_model_row_of(model->kind)->transform).matrix;
 }
 
 /* ---- Losses -------------------------------------------------------------------------------------- */
@@ -185,10 +232,14 @@ double reference_softmax_loss(const double *logits, int32_t answer, const double
     return most + log(total) - gold;
 }
 
-double reference_n3(const double *x, int32_t width, bool moduli) {
+double reference_n3(const double *x, int32_t width, int32_t parts) {
     double sum = 0;
-    for (int32_t j = 0; j < (moduli ? width / 2 : width); j++)
-        sum += pow(moduli ? cabs(number(x, width, j)) : fabs(x[j]), 3);
+    for (int32_t j = 0; j < width / parts; j++) {
+        double square = 0;
+        for (int32_t part = 0; part < parts; part++)
+            square += x[part * (width / parts) + j] * x[part * (width / parts) + j];
+        sum += pow(sqrt(square), 3);
+    }
     return sum;
 }
 

@@ -16,6 +16,14 @@ double reference_similarity(const vlp_form *form, const double *q, const double 
 double reference_score(const vlp_model_options *model, const double *h, const double *r,
                        const double *t);
 
+/* ---- Models to test, of dim 0 until they are sized ---- */
+/* Every model, with either norm where there is a choice. */
+int32_t reference_model_count(void);
+vlp_model_options reference_model(int32_t index);
+/* With this dim; a model that has a relation_dim gets this one. */
+vlp_model_options reference_sized(vlp_model_options model, int32_t dim, int32_t relation_dim);
+bool reference_has_matrices(const vlp_model_options *model);
+
 /* ---- Losses of one row ---- */
 /* p1 (width) of scores (width); the first is the positive's and gets 0, as do pairs of -inf. */
 void reference_weights(const vlp_weight_form *form, double *p1, const double *scores, int32_t width);
@@ -24,8 +32,8 @@ double reference_negative_loss(const double *scores, const double *p1, int32_t w
 /* Cross-entropy of softmax(temperature scale[j] logits[j] + offset[j]); NULL: 1, 0. */
 double reference_softmax_loss(const double *logits, int32_t answer, const double *scale,
                               const double *offset, double temperature, int64_t columns);
-/* Sum of |x|^3, of complex numbers where `moduli`. */
-double reference_n3(const double *x, int32_t width, bool moduli);
+/* Sum of |x|^3 over units of `parts` numbers, which are width / parts apart. */
+double reference_n3(const double *x, int32_t width, int32_t parts);
 
 /* ---- The vertical score ---- */
 typedef struct reference_head {

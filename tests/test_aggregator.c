@@ -11,13 +11,6 @@
 
 enum { SEED = 40, ROUNDS = 15, MAX_WIDTH = 32 };
 
-static const vlp_model_options models[] = {
-    {VLP_MODEL_RESCAL, 0, 0, VLP_NORM_L1, 6},  {VLP_MODEL_TRANSE, 0, 0, VLP_NORM_L1, 6},
-    {VLP_MODEL_TRANSR, 0, 0, VLP_NORM_L2, 4},  {VLP_MODEL_DISTMULT, 0, 0, VLP_NORM_L1, 6},
-    {VLP_MODEL_COMPLEX, 0, 0, VLP_NORM_L1, 6}, {VLP_MODEL_ROTATE, 0, 0, VLP_NORM_L1, 6},
-};
-enum { MODELS = sizeof models / sizeof *models };
-
 /* A model's tables on this side, and a batch with its references. */
 typedef struct aggregator_case {
     reference_head head;
@@ -273,10 +266,10 @@ static void check_gradients(lab *bench, aggregator_case *one, const vlp_model *m
 }
 
 static void check_aggregator(lab *bench, vlp_model_options options, int round) {
-    options.dim = 1 + (round * 3 + options.kind) % 6;
-    if (options.dim == 1 && options.kind != VLP_MODEL_COMPLEX && options.kind != VLP_MODEL_ROTATE)
-        options.dim = 2; /* the cosine of single numbers is a sign and has no gradient */
-    if (options.kind == VLP_MODEL_TRANSR) options.relation_dim = 1 + (options.dim + 1) % 5;
+    int32_t dim = 1 + (round * 3 + options.kind) % 6;
+    vlp_transform_traits traits = vlp_transform_traits_of(vlp_model_row_of(options.kind)->transform);
+    if (dim * traits.parts == 1) dim = 2; /* the cosine of single numbers is a sign: no gradient */
+    options = reference_sized(options, dim, 1 + (dim + 1) % 5);
     vlp_model *model = NULL;
     aggregator_case one;
     aggregator_device on;
@@ -304,9 +297,9 @@ static void test_aggregator(void **state) {
     for (int32_t threads = 1; threads <= 2; threads++) {
         lab bench;
         lab_open(&bench, threads, SEED);
-        for (int m = 0; m < MODELS; m++)
+        for (int32_t m = 0; m < reference_model_count(); m++)
             for (int round = 0; round < ROUNDS; round++) {
-                check_aggregator(&bench, models[m], round);
+                check_aggregator(&bench, reference_model(m), round);
                 lab_clear(&bench);
             }
         lab_close(&bench);
@@ -371,8 +364,8 @@ static void check_bf16_gradients(lab *bench, aggregator_case *one, const vlp_mod
 }
 
 static void check_bf16_aggregator(lab *bench, vlp_model_options options, int round) {
-    options.dim = 4 + (round * 5 + options.kind) % 13;
-    if (options.kind == VLP_MODEL_TRANSR) options.relation_dim = 1 + (options.dim + 1) % 9;
+    int32_t dim = 4 + (round * 5 + options.kind) % 13;
+    options = reference_sized(options, dim, 1 + (dim + 1) % 9);
     vlp_model *model = NULL;
     aggregator_case one;
     aggregator_device on;
@@ -409,9 +402,9 @@ static void test_bf16_aggregator(void **state) {
     lab bench;
     lab_open(&bench, 1, SEED + 1);
     bool uses_bf16 = bench.backend->bf16;
-    for (int m = 0; m < MODELS && uses_bf16; m++)
+    for (int32_t m = 0; m < reference_model_count() && uses_bf16; m++)
         for (int round = 0; round < ROUNDS; round++) {
-            check_bf16_aggregator(&bench, models[m], round);
+            check_bf16_aggregator(&bench, reference_model(m), round);
             lab_clear(&bench);
         }
     lab_close(&bench);

@@ -41,13 +41,6 @@ static float *places(lab *bench, int64_t count) {
 
 /* ---- References ---------------------------------------------------------------------------------- */
 
-static const vlp_model_options models[] = {
-    {VLP_MODEL_RESCAL, 0, 0, VLP_NORM_L1, 6},  {VLP_MODEL_TRANSE, 0, 0, VLP_NORM_L1, 6},
-    {VLP_MODEL_TRANSR, 0, 0, VLP_NORM_L2, 4},  {VLP_MODEL_DISTMULT, 0, 0, VLP_NORM_L1, 6},
-    {VLP_MODEL_COMPLEX, 0, 0, VLP_NORM_L1, 6}, {VLP_MODEL_ROTATE, 0, 0, VLP_NORM_L1, 6},
-};
-enum { MODELS = sizeof models / sizeof *models };
-
 /* A batch with its references, and what the head is to be given of them. */
 typedef struct reference_case {
     vlp_form form;
@@ -137,11 +130,10 @@ static void run_references(lab *bench, const reference_case *one, bool uses_bf16
 }
 
 static void check_references(lab *bench, int32_t rows, int32_t width) {
-    for (int m = 0; m < MODELS; m++) {
-        vlp_model_options model = models[m];
-        bool matrices = model.kind == VLP_MODEL_RESCAL || model.kind == VLP_MODEL_TRANSR;
-        model.dim = matrices && width > 20 ? 20 : width;
-        if (model.kind == VLP_MODEL_TRANSR) model.relation_dim = lab_between(bench, 1, 13);
+    for (int32_t m = 0; m < reference_model_count(); m++) {
+        vlp_model_options model = reference_model(m);
+        model = reference_sized(model, reference_has_matrices(&model) && width > 20 ? 20 : width,
+                                lab_between(bench, 1, 13));
         reference_case one;
         vlp_model_form(&one.form, &model);
         fill_case(bench, &one, rows);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "failing_allocator.h"
 #include "model/model.h"
 #include "store/npy.h"
 #include "store/safetensors.h"
@@ -74,9 +75,8 @@ static vlp_metrics horizontal_of(const char *run) {
     return found;
 }
 
-/* Turns the order of an export's rows around, names and numbers alike, with a row of a stranger in
- * front. */
-static void turn_around(const char *folder, const char *what, bool twice) {
+/* Reverses the lines of folder/what.tsv; returns their count. */
+static int64_t reverse_names(const char *folder, const char *what) {
     char file[32];
     char *names[512], text[1 << 16];
     snprintf(file, sizeof file, "%s.tsv", what);
@@ -91,55 +91,71 @@ static void turn_around(const char *folder, const char *what, bool twice) {
     assert_non_null(out);
     for (int64_t i = count - 1; i >= 0; i--) fprintf(out, "%s\n", names[i]);
     fclose(out);
+    return count;
+}
 
+/* Reverses the rows of folder/what.npy, `count` at a time. */
+static void reverse_rows(const char *folder, const char *what, int64_t count) {
+    char file[32];
     snprintf(file, sizeof file, "%s.npy", what);
     vlp_array array = {0};
     must(vlp_npy_read(&array, support_path(folder, file)));
-    int64_t width = array.shape[1], parts = twice ? 2 : 1;
+    int64_t width = array.shape[1], parts = array.shape[0] / count;
     assert_int_equal(array.shape[0], parts * count);
-    float *turned = vlp_alloc((size_t)(array.shape[0] * width), sizeof *turned);
+    float *reversed = vlp_alloc((size_t)(array.shape[0] * width), sizeof *reversed);
     for (int64_t p = 0; p < parts; p++)
         for (int64_t i = 0; i < count; i++)
-            memcpy(turned + (p * count + i) * width, array.data + (p * count + count - 1 - i) * width,
-                   (size_t)width * sizeof *turned);
-    vlp_tensor tensor = {what, VLP_F32, 2, {array.shape[0], width, 0, 0}, turned};
+            memcpy(reversed + (p * count + i) * width, array.data + (p * count + count - 1 - i) * width,
+                   (size_t)width * sizeof *reversed);
+    vlp_tensor tensor = {what, VLP_F32, 2, {array.shape[0], width, 0, 0}, reversed};
     must(vlp_npy_write(support_path(folder, file), &tensor));
-    vlp_free(turned);
+    vlp_free(reversed);
     vlp_array_free(&array);
 }
 
-/* A head over a run, over its arrays, and over the arrays in another order: the same bits, and the
- * embeddings as they were. */
+/* Reverses an export: names and rows alike. */
+static void reverse_export(const char *folder, int32_t kind, int32_t dim) {
+    vlp_form form;
+    vlp_model_array arrays[VLP_MAX_MODEL_ARRAYS];
+    vlp_model_form(&form, &(vlp_model_options){.kind = kind, .dim = dim});
+    int32_t count = vlp_model_arrays(arrays, vlp_model_row_of(kind), &form);
+    reverse_rows(folder, "entities", reverse_names(folder, "entities"));
+    int64_t relations = reverse_names(folder, "relations");
+    for (int32_t i = 0; i < count; i++) reverse_rows(folder, arrays[i].name, relations);
+}
+
+/* An aggregator over a run, over its arrays, and over the arrays in another order, for every model: the
+ * same bits, and the embeddings as they were. */
 static void base_by_any_way(void **state) {
     (void)state;
-    static const char *const models[] = {"model=rescal",  "model=transe",   "model=transr",
-                                         "model=complex", "model=distmult", "model=rotate"};
     const char *folder = support_folder();
     char data[96];
     snprintf(data, sizeof data, "%s", family(folder));
-    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
-        char run[96], arrays[96], heads[3][96];
-        const char *plain[] = {models[m], "dim=6", "vertical=off", NULL};
-        const char *head[] = {models[m], "references=3", NULL};
-        snprintf(run, sizeof run, "%s/%zu", folder, m);
-        snprintf(arrays, sizeof arrays, "%s/%zu-npy", folder, m);
-        for (int i = 0; i < 3; i++) snprintf(heads[i], sizeof heads[i], "%s/%zu-%d", folder, m, i);
+    for (int32_t kind = 0; kind < VLP_MODELS; kind++) {
+        const vlp_model_row *row = vlp_model_row_of(kind);
+        char run[96], arrays[96], aggregators[3][96], model[32];
+        snprintf(model, sizeof model, "model=%s", row->name);
+        const char *plain[] = {model, "dim=6", "vertical=off", NULL};
+        const char *aggregator[] = {model, "references=3", NULL};
+        snprintf(run, sizeof run, "%s/%d", folder, kind);
+        snprintf(arrays, sizeof arrays, "%s/%d-npy", folder, kind);
+        for (int i = 0; i < 3; i++)
+            snprintf(aggregators[i], sizeof aggregators[i], "%s/%d-%d", folder, kind, i);
         must(train(data, run, NULL, false, plain));
-        must(train(data, heads[0], run, false, head));
+        must(train(data, aggregators[0], run, false, aggregator));
         export_run(run, arrays);
-        must(train(data, heads[1], arrays, false, head));
-        turn_around(arrays, "entities", false);
-        turn_around(arrays, "relations", true);
-        if (m != 2) /* transr's rows lie in two files */
-            must(train(data, heads[2], arrays, false, head));
-        for (int i = 0; i < (m == 2 ? 2 : 3); i++) {
-            assert_true(same_tensor(run, heads[i], "entities"));
-            if (m == 5) continue; /* phases to radians and back are rounded */
-            assert_true(same_tensor(run, heads[i], "relations"));
-            assert_true(same_tensor(heads[0], heads[i], "aggregator_output"));
+        must(train(data, aggregators[1], arrays, false, aggregator));
+        reverse_export(arrays, kind, 6);
+        must(train(data, aggregators[2], arrays, false, aggregator));
+        for (int i = 0; i < 3; i++) {
+            assert_true(same_tensor(run, aggregators[i], "entities"));
+            if (i > 0 && row->to_arrays) continue; /* converted relations are rounded */
+            assert_true(same_tensor(run, aggregators[i], "relations"));
+            assert_true(same_tensor(aggregators[0], aggregators[i], "aggregator_output"));
         }
-        vlp_metrics before = horizontal_of(run), after = horizontal_of(heads[1]);
-        assert_true(fabs(before.mrr - after.mrr) < 1e-6);
+        vlp_metrics before = horizontal_of(run);
+        for (int i = 1; i < 3; i++)
+            assert_true(fabs(before.mrr - horizontal_of(aggregators[i]).mrr) < 1e-6);
     }
     support_remove(folder);
 }
@@ -158,7 +174,7 @@ static void inverses_follow(void **state) {
             must(vlp_model_new(&model, backend, compute, &options, 7, 2, false, false));
             must(vlp_model_init(model, 3, 0.5));
             float *rows = model->tables[VLP_TABLE_RELATIONS].value;
-            vlp_model_inverse(rows + model->form.relation_width, rows, &model->form);
+            vlp_model_row_of(kind)->inverse(rows + model->form.relation_width, rows, &model->form);
             float q[32], scores[2][7];
             for (int32_t h = 0; h < 7; h++)
                 for (int32_t t = 0; t < 7; t++) {
@@ -229,6 +245,29 @@ static void refuses(void **state) {
     support_remove(folder);
 }
 
+/* Arrays that are no tables are refused, and nothing of them stays in memory. */
+static void no_table(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    char data[96], run[96];
+    snprintf(data, sizeof data, "%s", family(folder));
+    snprintf(run, sizeof run, "%s/run", folder);
+    const vlp_tensor arrays[] = {{"scalar", VLP_F32, 0, {0}, &(float){1}},
+                                 {"vector", VLP_F32, 1, {3, 0, 0, 0}, (float[]){1, 2, 3}},
+                                 {"empty", VLP_F32, 2, {3, 0, 0, 0}, NULL}};
+    const char *const messages[] = {"has 0 dimensions", "has 1 dimensions", "dim"};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        must(vlp_npy_write(support_path(folder, "entities.npy"), &arrays[i]));
+        const char *more[] = {"model=transe", NULL};
+        failing_allocator memory;
+        failing_allocator_install(&memory, 0);
+        vlp_status status = train(data, run, folder, false, more);
+        failing_allocator_remove(&memory);
+        expect_failure(status, messages[i]);
+    }
+    support_remove(folder);
+}
+
 /* A head's run goes on without its base. */
 static void resumes(void **state) {
     (void)state;
@@ -296,8 +335,8 @@ static void control(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(base_by_any_way),
-                                       cmocka_unit_test(inverses_follow), cmocka_unit_test(refuses),
-                                       cmocka_unit_test(resumes), cmocka_unit_test(control)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(base_by_any_way), cmocka_unit_test(inverses_follow), cmocka_unit_test(refuses),
+        cmocka_unit_test(no_table),        cmocka_unit_test(resumes),         cmocka_unit_test(control)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

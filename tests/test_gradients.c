@@ -8,25 +8,9 @@
 #include "model/gsf.h"
 #include "reference_ops.h"
 
-enum { SEED = 20, ROUNDS = 12, MAX_WIDTH = 96 };
+enum { SEED = 20, ROUNDS = 12, MAX_WIDTH = 192 };
 
 static const int32_t thread_counts[] = {1, 2, 3};
-
-/* Every model, with either norm where there is a choice. */
-static const vlp_model_options models[] = {
-    {VLP_MODEL_RESCAL, 0, 0, VLP_NORM_L1, 6},    {VLP_MODEL_TRANSE, 0, 0, VLP_NORM_L1, 6},
-    {VLP_MODEL_TRANSE, 0, 0, VLP_NORM_L2, 9.5},  {VLP_MODEL_TRANSR, 0, 0, VLP_NORM_L1, 4},
-    {VLP_MODEL_TRANSR, 0, 0, VLP_NORM_L2, 2.25}, {VLP_MODEL_DISTMULT, 0, 0, VLP_NORM_L1, 6},
-    {VLP_MODEL_COMPLEX, 0, 0, VLP_NORM_L1, 6},   {VLP_MODEL_ROTATE, 0, 0, VLP_NORM_L1, 6},
-};
-enum { MODELS = sizeof models / sizeof *models };
-
-/* TransR's relations get a width of their own. */
-static vlp_model_options sized(vlp_model_options model, int32_t dim) {
-    model.dim = dim;
-    model.relation_dim = model.kind == VLP_MODEL_TRANSR ? 1 + (dim + 2) % 7 : 0;
-    return model;
-}
 
 typedef void (*check)(lab *bench, const vlp_model_options *model, bool large);
 
@@ -35,11 +19,13 @@ static void for_all_models(check one, uint64_t stream) {
         lab bench;
         lab_open(&bench, thread_counts[t], SEED);
         bench.random.step = stream;
-        for (int m = 0; m < MODELS; m++)
+        for (int32_t m = 0; m < reference_model_count(); m++)
             for (int round = 0; round <= ROUNDS; round++) {
-                bool large = round == ROUNDS, matrices = m == 0 || m == 3 || m == 4;
-                int32_t dim = large ? (matrices ? 13 : 40) : 1 + (round * 5 + m) % 9;
-                vlp_model_options model = sized(models[m], dim);
+                vlp_model_options model = reference_model(m);
+                bool large = round == ROUNDS;
+                int32_t dim = 1 + (round * 5 + m) % 9;
+                if (large) dim = reference_has_matrices(&model) ? 13 : 40;
+                model = reference_sized(model, dim, 1 + (dim + 2) % 7);
                 one(&bench, &model, large);
                 lab_clear(&bench);
             }
@@ -179,9 +165,7 @@ static double triple_product(const void *context) {
 static void check_relation_query(lab *bench, const vlp_model_options *model, bool large) {
     vlp_form form;
     vlp_model_form(&form, model);
-    if (model->kind != VLP_MODEL_RESCAL && model->kind != VLP_MODEL_DISTMULT &&
-        model->kind != VLP_MODEL_COMPLEX)
-        return;
+    if (!vlp_model_predicts_relations(vlp_model_row_of(model->kind))) return;
     int32_t count = large ? 5000 / form.relation_width : lab_between(bench, 1, 9);
     int32_t e = form.entity_width, width = form.relation_width, ends = count * e, all = count * width;
     double *heads = lab_random(bench, ends, 1), *answers = lab_random(bench, ends, 1);

@@ -8,6 +8,8 @@
 
 #include "tiny_run.h"
 
+#include "checked_qsort.h"
+
 /* ---- Mining -------------------------------------------------------------------------------------- */
 
 typedef struct found {
@@ -413,9 +415,30 @@ static void same_graph(void **state) {
     tiny_run_free(&tiny);
 }
 
+/* A graph in which nothing is missing. */
+static void nothing_is_missing(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    support_write_text(folder, "train.txt", "a\tr\tb\nb\tr\ta\n");
+    const char *settings[] = {"dim=4", "steps=2", "negatives=2", "threads=1"};
+    vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
+    options.settings = settings;
+    options.setting_count = 4;
+    vlp_run *run = NULL;
+    vlp_mining *mining = NULL;
+    must(vlp_train(NULL, folder, support_path(folder, "run"), &options));
+    must(vlp_run_open(&run, support_path(folder, "run"), NULL));
+    must(vlp_run_mine(&mining, run, NULL));
+    assert_int_equal(mining->count, 0);
+    vlp_mining_free(mining);
+    vlp_run_free(run);
+    support_remove(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(finds_the_best),
                                        cmocka_unit_test(one_per_query),
+                                       cmocka_unit_test(nothing_is_missing),
                                        cmocka_unit_test(interrupted_and_resumed),
                                        cmocka_unit_test(interrupted_within_a_relation),
                                        cmocka_unit_test(wrong_options),

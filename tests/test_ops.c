@@ -269,30 +269,30 @@ static void test_add(void **state) {
 
 typedef struct one_n3 {
     const double *x;
-    int32_t width;
-    bool moduli;
+    int32_t width, parts;
 } one_n3;
 
 static double n3_sum(const void *context) {
     const one_n3 *one = context;
-    return reference_n3(one->x, one->width, one->moduli);
+    return reference_n3(one->x, one->width, one->parts);
 }
 
 /* The gradient of one row, added as often as it is meant. */
-static void expect_n3(double *grad, const double *x, double weight, int32_t columns, bool moduli) {
-    int32_t half = columns / 2;
+static void expect_n3(double *grad, const double *x, double weight, int32_t columns, int32_t parts) {
+    int32_t units = columns / parts;
     for (int32_t j = 0; j < columns; j++) {
-        /* One number at a time: a complex one is two parts, a whole row would drown it. */
-        double parts[2] = {x[moduli ? j % half : j], moduli ? x[j % half + half] : 0};
-        one_n3 number = {parts, moduli ? 2 : 1, moduli};
-        grad[j] += weight * lab_slope(parts + (moduli && j >= half), n3_sum, &number);
+        /* One unit at a time: a whole row would drown it. */
+        double unit[4];
+        for (int32_t part = 0; part < parts; part++) unit[part] = x[part * units + j % units];
+        one_n3 number = {unit, parts, parts};
+        grad[j] += weight * lab_slope(unit + j / units, n3_sum, &number);
     }
 }
 
 static void check_n3(lab *bench, int32_t count, int32_t width) {
-    for (int kind = 0; kind < 4; kind++) {
-        bool moduli = kind & 1, marked = kind & 2;
-        int32_t rows = lab_between(bench, 1, 12), columns = moduli ? 2 * width : width;
+    for (int kind = 0; kind < 6; kind++) {
+        bool marked = kind & 1;
+        int32_t parts = 1 << kind / 2, rows = lab_between(bench, 1, 12), columns = parts * width;
         int32_t size = rows * columns, *ids = lab_ids(bench, count, 0, rows - 1);
         double *x = lab_random(bench, size, 1), *grad = lab_random(bench, size, 1);
         double weight = 0.75, loss = 2, expected = 2;
@@ -307,13 +307,13 @@ static void check_n3(lab *bench, int32_t count, int32_t width) {
                                                                 .count = rows,
                                                                 .width = columns},
                                           lab_put(bench, x, size), lab_put_ids(bench, ids, count), count,
-                                          &(vlp_n3_options){.weight = (float)weight, .moduli = moduli}),
+                                          &(vlp_n3_options){.weight = (float)weight, .parts = parts}),
             VLP_OK);
         for (int32_t i = 0; i < count; i++) {
-            one_n3 row = {x + ids[i] * columns, columns, moduli};
+            one_n3 row = {x + ids[i] * columns, columns, parts};
             if (marked) touch(grad, touched, ids[i], columns);
             expected += weight * n3_sum(&row);
-            expect_n3(grad + ids[i] * columns, row.x, weight, columns, moduli);
+            expect_n3(grad + ids[i] * columns, row.x, weight, columns, parts);
         }
         loss = lab_get_double(bench, loss_on);
         lab_expect("N3", &expected, &loss, 1, 1e-5, 1);

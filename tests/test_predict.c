@@ -16,6 +16,7 @@ static const char *const models[][4] = {{"model=rotate"},
                                         {"model=transe", "norm=l2"},
                                         {"model=transr", "relation_dim=4"},
                                         {"model=rescal"},
+                                        {"model=pairre"},
                                         {"model=complex", "vertical=off"},
                                         {"model=rotate", "references=0"}};
 enum { MODELS = sizeof models / sizeof *models };

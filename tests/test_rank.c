@@ -328,6 +328,7 @@ static const shape shapes[] = {
     {{VLP_MODEL_TRANSE, 1, 0, VLP_NORM_L2, 6}, 20, 90, 3},
     {{VLP_MODEL_TRANSR, 6, 9, VLP_NORM_L1, 6}, 33, 150, 5},
     {{VLP_MODEL_TRANSR, 17, 4, VLP_NORM_L2, 6}, 70, 40, 27},
+    {{VLP_MODEL_PAIRRE, 11, 0, 0, 6}, 40, 130, 27},
     {{VLP_MODEL_DISTMULT, 20, 0, 0, 6}, 33, 150, 27},
     {{VLP_MODEL_COMPLEX, 9, 0, 0, 6}, 65, 300, 5},
     {{VLP_MODEL_RESCAL, 8, 0, 0, 6}, 5, 33, 5},

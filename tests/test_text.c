@@ -1,5 +1,5 @@
 /* Text against the plain way of doing it: UTF-8 by its definition, newlines one by one, edit distance by
- * the whole table. */
+ * the whole table, escapes character by character. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/base.h"
 #include "base/text.h"
 #include "failing_allocator.h"
 
@@ -244,6 +245,75 @@ static void test_distance_without_memory(void **state) {
     assert_int_equal(vlp_edit_distance(left, right, 250), 200);
 }
 
+/* ---- Escapes ------------------------------------------------------------------------------------- */
+
+/* The same, character by character, into a buffer that is long enough. */
+static void plain_escape(char *out, const unsigned char *text) {
+    size_t left = strlen((const char *)text);
+    while (left > 0) {
+        size_t length = plain_character(text, left);
+        uint32_t code = length == 2 ? (text[0] & 0x1fu) << 6 | (text[1] & 0x3fu) : text[0];
+        if (length == 0) {
+            out += sprintf(out, "\\x%02x", text[0]);
+            length = 1;
+        } else if (length <= 2 && (code < 0x20 || (code >= 0x7f && code < 0xa0))) {
+            out += sprintf(out, "\\u%04x", code);
+        } else {
+            memcpy(out, text, length);
+            out += length;
+        }
+        text += length;
+        left -= length;
+    }
+    *out = '\0';
+}
+
+/* Texts of up to five bytes that are likely to make, break or end a character, at every buffer size. */
+static void test_escape(void **state) {
+    (void)state;
+    static const unsigned char bytes[] = {0x01, 0x1b, 'a',  0x7f, 0x80, 0x9b, 0x9f, 0xa0,
+                                          0xbf, 0xc2, 0xc3, 0xe2, 0xed, 0xf0, 0xf4, 0xff};
+    random_state = 5;
+    for (int round = 0; round < 200000; round++) {
+        unsigned char text[8] = {0};
+        uint32_t length = random_below(6);
+        for (uint32_t i = 0; i < length; i++) text[i] = bytes[random_below(sizeof bytes)];
+        char expected[64], escaped[64];
+        plain_escape(expected, text);
+        vlp_text_escape(escaped, sizeof escaped, (const char *)text);
+        assert_string_equal(escaped, expected);
+        assert_int_equal(vlp_utf8_valid_prefix(escaped, strlen(escaped)), strlen(escaped));
+        for (const char *at = escaped; *at; at++) {
+            assert_true((unsigned char)*at >= 0x20 && *at != 0x7f);
+            if (*at == '\xc2') assert_true((unsigned char)at[1] >= 0xa0);
+        }
+        /* Cut: a beginning, and whole characters and escapes only. */
+        size_t size = 1 + random_below(16);
+        vlp_text_escape(escaped, size, (const char *)text);
+        assert_true(strlen(escaped) < size);
+        assert_memory_equal(escaped, expected, strlen(escaped));
+        assert_int_equal(vlp_utf8_valid_prefix(escaped, strlen(escaped)), strlen(escaped));
+    }
+}
+
+/* Names go into messages and logs; both are one line that a terminal does not obey. */
+static void keep_line(void *user, const char *line) {
+    snprintf(user, 64, "%s", line);
+}
+
+static void test_messages(void **state) {
+    (void)state;
+    char line[64];
+    const vlp_observer observer = {keep_line, NULL, NULL, line};
+    assert_int_equal(vlp_fail(VLP_ERROR_FORMAT, "name '%s'", "a\n\xc2\x9b\x9b\u00e9"), VLP_ERROR_FORMAT);
+    assert_string_equal(vlp_error_message(), "name 'a\\u000a\\u009b\\x9b\u00e9'");
+    vlp_log(&observer, "name '%s'", "a\xc2\x85");
+    assert_string_equal(line, "name 'a\\u0085'");
+    /* A message of the message before. */
+    assert_int_equal(vlp_fail(VLP_ERROR_FORMAT, "file: %s", vlp_error_message()), VLP_ERROR_FORMAT);
+    assert_string_equal(vlp_error_message(), "file: name 'a\\u000a\\u009b\\x9b\u00e9'");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_utf8_all_short),
@@ -255,6 +325,8 @@ int main(void) {
         cmocka_unit_test(test_distance_known),
         cmocka_unit_test(test_distance_random),
         cmocka_unit_test(test_distance_without_memory),
+        cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_messages),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

@@ -5,14 +5,15 @@
 #include <string.h>
 
 #include "lab.h"
+#include "reference_ops.h"
 
-enum { WIDEST = 16 };
+enum { WIDEST = 16, WIDEST_RELATION = 32 };
 
 const model_kind kinds[KINDS] = {
     {VLP_MODEL_DISTMULT, 0, 7, 0},         {VLP_MODEL_COMPLEX, 0, 5, 0},
     {VLP_MODEL_TRANSE, VLP_NORM_L1, 6, 0}, {VLP_MODEL_TRANSE, VLP_NORM_L2, 6, 0},
     {VLP_MODEL_ROTATE, 0, 4, 0},           {VLP_MODEL_RESCAL, 0, 4, 0},
-    {VLP_MODEL_TRANSR, VLP_NORM_L1, 5, 3}};
+    {VLP_MODEL_TRANSR, VLP_NORM_L1, 5, 3}, {VLP_MODEL_PAIRRE, 0, 6, 0}};
 
 /* Copies of rows, a row of zeros, biases that are not zero. */
 static void spoil_tables(world *w, oracle_random *random) {
@@ -73,31 +74,18 @@ void world_free(world *w) {
 
 /* ---- The oracle's scores ---- */
 
+static void relation_of(double *r, const world *w, int32_t relation) {
+    int32_t width = w->model->form.relation_width;
+    assert_in_range(width, 1, WIDEST_RELATION);
+    for (int32_t j = 0; j < width; j++)
+        r[j] = w->tables[VLP_TABLE_RELATIONS][(int64_t)relation * width + j];
+}
+
 /* y = W_r1 x + b_r, without b_r when `linear`. */
 static void oracle_query(double *y, const world *w, const double *x, int32_t relation, bool linear) {
-    const vlp_model_options *options = &w->model->options;
-    int32_t dim = options->dim, deep = options->relation_dim;
-    const float *r = w->tables[VLP_TABLE_RELATIONS] + (int64_t)relation * w->model->form.relation_width;
-    for (int32_t j = 0; j < dim; j++) {
-        double turn = options->kind == VLP_MODEL_ROTATE ? r[j] * M_PI * dim / (options->margin + 2) : 0;
-        double re = options->kind == VLP_MODEL_ROTATE ? cos(turn) : r[j];
-        if (options->kind == VLP_MODEL_TRANSE) {
-            y[j] = x[j] + (linear ? 0 : r[j]);
-        } else if (options->kind == VLP_MODEL_DISTMULT) {
-            y[j] = x[j] * r[j];
-        } else if (options->kind == VLP_MODEL_RESCAL) {
-            y[j] = 0;
-            for (int32_t i = 0; i < dim; i++) y[j] += (double)r[i * dim + j] * x[i];
-        } else if (options->kind != VLP_MODEL_TRANSR) {
-            double im = options->kind == VLP_MODEL_ROTATE ? sin(turn) : r[j + dim];
-            y[j] = x[j] * re - x[j + dim] * im;
-            y[j + dim] = x[j] * im + x[j + dim] * re;
-        }
-    }
-    for (int32_t i = 0; options->kind == VLP_MODEL_TRANSR && i < deep; i++) {
-        y[i] = linear ? 0 : r[deep * dim + i];
-        for (int32_t j = 0; j < dim; j++) y[i] += (double)r[i * dim + j] * x[j];
-    }
+    double r[WIDEST_RELATION];
+    relation_of(r, w, relation);
+    reference_query(&w->model->form, y, x, r, linear);
 }
 
 static void row_of(double *x, const world *w, int32_t entity) {
@@ -108,30 +96,10 @@ static void row_of(double *x, const world *w, int32_t entity) {
 
 /* k = W_r2 t. */
 static void oracle_answer(double *k, const world *w, int32_t entity, int32_t relation) {
-    double x[WIDEST];
+    double x[WIDEST], r[WIDEST_RELATION];
     row_of(x, w, entity);
-    if (w->model->options.kind == VLP_MODEL_TRANSR)
-        oracle_query(k, w, x, relation, true);
-    else
-        memcpy(k, x, sizeof x);
-}
-
-static double oracle_compare(const world *w, const double *q, const double *k) {
-    const vlp_model_options *options = &w->model->options;
-    int32_t width = w->model->form.query_width;
-    double sum = 0;
-    if (vlp_model_row_of(options->kind)->dot) {
-        for (int32_t j = 0; j < width; j++) sum += q[j] * k[j];
-        return sum;
-    }
-    if (options->kind == VLP_MODEL_ROTATE) {
-        for (int32_t j = 0; j < width / 2; j++)
-            sum += hypot(q[j] - k[j], q[j + width / 2] - k[j + width / 2]);
-        return options->margin - sum;
-    }
-    for (int32_t j = 0; j < width; j++)
-        sum += options->norm == VLP_NORM_L1 ? fabs(q[j] - k[j]) : (q[j] - k[j]) * (q[j] - k[j]);
-    return options->margin - (options->norm == VLP_NORM_L1 ? sum : sqrt(sum));
+    relation_of(r, w, relation);
+    reference_answer(&w->model->form, k, x, r);
 }
 
 static double product(const world *w, int id, int32_t row, const double *x, int32_t from) {
@@ -181,7 +149,7 @@ void oracle_scores(double *horizontal, double *vertical, const world *w, vlp_que
     oracle_query(q, w, h, query.relation, false);
     for (int32_t e = 0; e < w->entities; e++) {
         oracle_answer(k, w, e, query.relation);
-        horizontal[e] = oracle_compare(w, q, k);
+        horizontal[e] = reference_similarity(&w->model->form, q, k);
     }
     if (!vertical) return;
     oracle_neighbors(mean, w, query, most, per_head);

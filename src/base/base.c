@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/text.h"
+
 #ifdef __clang_analyzer__
 #undef vlp_fail
 #undef vlp_fail_memory
@@ -26,12 +28,6 @@ const char *vlp_version(void) {
         VLP_VERSION_PATCH);
 }
 
-/* One line whatever was quoted in it: names and paths come from outside. */
-static void make_one_line(char *text) {
-    for (; *text; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
-}
-
 vlp_status vlp_fail(vlp_status status, const char *format, ...) {
     assert(status != VLP_OK);
     /* Formatted aside first: an argument may be the present message itself. */
@@ -40,8 +36,8 @@ vlp_status vlp_fail(vlp_status status, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    make_one_line(text);
-    memcpy(error_message, text, sizeof text);
+    /* One line that a terminal does not obey: names and paths come from outside. */
+    vlp_text_escape(error_message, sizeof error_message, text);
     return status;
 }
 
@@ -144,12 +140,12 @@ int vlp_thread_count(int32_t requested) {
 
 void vlp_log(const vlp_observer *observer, const char *format, ...) {
     if (!observer || !observer->log) return;
-    char line[1024];
+    char text[1024], line[1024];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    make_one_line(line);
+    vlp_text_escape(line, sizeof line, text);
     observer->log(observer->user, line);
 }
 

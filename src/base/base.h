@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 #include "vlp.h"
 
@@ -52,6 +53,17 @@ char *vlp_string_copy(const char *text);
 /* Makes room for `needed` items of `size` bytes in a growing array, at least doubling it. `array` is the
  * address of the pointer to the items, of whatever type. */
 vlp_status vlp_grow(void *array, int64_t *capacity, int64_t needed, size_t size, const char *what);
+
+/* Memory that this process could still use, and all that it could ever use: of the machine and its swap
+ * space, within the limits of control groups and of the address space. False where the system does not
+ * say. */
+bool vlp_memory_available(int64_t *available, int64_t *total);
+
+/* qsort, which must not be given NULL, as arrays without items may be. */
+static inline void vlp_sort(void *items, int64_t count, size_t size,
+                            int (*compare)(const void *, const void *)) {
+    if (count > 1) qsort(items, (size_t)count, size, compare);
+}
 
 /* ---- Threads ---- */
 /* The number of threads to use when `requested` were asked for (0: all of the machine's). */

@@ -24,19 +24,48 @@ bool vlp_path_exists(const char *path) {
     return stat(path, &info) == 0;
 }
 
+/* ---- Opening ------------------------------------------------------------------------------------- */
+
+/* Whether a path names a descriptor that the program was given: standard input, or a shell's <(...). */
+static bool names_descriptor(const char *path) {
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0) return true;
+    return strcmp(path, "/dev/stdin") == 0;
+}
+
+/* Opens a regular file, or any stream where `streams` allows it and the path names a descriptor. Opening
+ * a FIFO waits for a writer, possibly for ever, and reading a device may never end: these are refused.
+ */
+static vlp_status open_input(int *out, struct stat *info, const char *path, bool streams) {
+    vlp_status status = VLP_OK;
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return vlp_fail_io("open", path, errno);
+    if (fstat(file, info) != 0)
+        status = vlp_fail_io("read", path, errno);
+    else if (S_ISDIR(info->st_mode))
+        status = vlp_fail_io("read", path, EISDIR);
+    else if (!S_ISREG(info->st_mode) && !(streams && names_descriptor(path)))
+        status = vlp_fail(VLP_ERROR_IO, "cannot read %s: not a regular file", path);
+    else if (!S_ISREG(info->st_mode) && fcntl(file, F_SETFL, 0) != 0) /* reading waits */
+        status = vlp_fail_io("read", path, errno);
+    if (status != VLP_OK) {
+        close(file);
+        return status;
+    }
+    *out = file;
+    return VLP_OK;
+}
+
 /* ---- Mapping ------------------------------------------------------------------------------------- */
 
 vlp_status vlp_map_open(vlp_map *map, const char *path) {
     *map = (vlp_map){"", 0};
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return vlp_fail_io("open", path, errno);
-    vlp_status status = VLP_OK;
+    int file = -1;
     struct stat info;
-    if (fstat(file, &info) != 0) {
-        status = vlp_fail_io("read", path, errno);
-    } else if (!S_ISREG(info.st_mode)) {
-        status = vlp_fail(VLP_ERROR_IO, "cannot read %s: not a regular file", path);
-    } else if (info.st_size > 0) {
+    VLP_TRY(open_input(&file, &info, path, false));
+    vlp_status status = VLP_OK;
+    if (info.st_size > 0) {
         void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
         if (data == MAP_FAILED)
             status = vlp_fail_io("map", path, errno);
@@ -134,14 +163,11 @@ vlp_status vlp_source_open(vlp_source **out, const char *path) {
     vlp_source *source = NULL;
     VLP_TRY(source_new(&source, path));
     vlp_status status = VLP_OK;
-    source->file = open(path, O_RDONLY | O_CLOEXEC);
-    if (source->file < 0) {
-        status = vlp_fail_io("open", path, errno);
-        goto out;
-    }
+    struct stat info;
+    VLP_CHECK(open_input(&source->file, &info, path, true));
     source->capacity = SOURCE_BUFFER;
-    struct stat info; /* a small file needs no large buffer, and most files of a folder are small */
-    if (fstat(source->file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size < SOURCE_BUFFER)
+    /* A small file needs no large buffer, and most files of a folder are small. */
+    if (S_ISREG(info.st_mode) && info.st_size < SOURCE_BUFFER)
         source->capacity = (size_t)info.st_size + 2;
     source->input = vlp_alloc(source->capacity, 1);
     if (!source->input) {
@@ -239,143 +265,4 @@ void vlp_source_free(vlp_source *source) {
     vlp_free(source->input);
     vlp_free(source->name);
     vlp_free(source);
-}
-
-/* ---- Writing whole files ------------------------------------------------------------------------- */
-
-enum { WRITER_BUFFER = 1 << 16 };
-
-struct vlp_writer {
-    char *path, *temporary, *shown;
-    int file;
-    int code; /* errno of the first failure, 0 when none */
-    size_t used;
-    char buffer[WRITER_BUFFER];
-};
-
-/* Makes a rename or a new entry of the folder that holds `path` last. */
-static int sync_parent(const char *path) {
-    char folder[4096];
-    const char *slash = strrchr(path, '/');
-    size_t length = slash ? (size_t)(slash - path) : 0;
-    if (length >= sizeof folder) return ENAMETOOLONG;
-    if (!slash)
-        memcpy(folder, ".", 2);
-    else if (length == 0)
-        memcpy(folder, "/", 2);
-    else {
-        memcpy(folder, path, length);
-        folder[length] = '\0';
-    }
-    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file < 0) return errno;
-    /* Some file systems cannot sync folders; that is their answer, not a failure of ours. */
-    int code = fsync(file) == 0 || errno == EINVAL ? 0 : errno;
-    close(file);
-    return code;
-}
-
-vlp_status vlp_writer_open(vlp_writer **out, const char *path) {
-    return vlp_writer_open_as(out, path, path);
-}
-
-vlp_status vlp_writer_open_as(vlp_writer **out, const char *path, const char *shown) {
-    *out = NULL;
-    vlp_writer *writer = vlp_alloc(1, sizeof *writer);
-    if (!writer) return vlp_fail_memory("a file writer");
-    writer->file = -1;
-    writer->code = 0;
-    writer->used = 0;
-    size_t size = strlen(path) + 32;
-    writer->path = vlp_string_copy(path);
-    writer->shown = vlp_string_copy(shown);
-    writer->temporary = vlp_alloc(size, 1);
-    vlp_status status = VLP_OK;
-    if (!writer->path || !writer->shown || !writer->temporary) {
-        status = vlp_fail_memory("a file name");
-    } else {
-        snprintf(writer->temporary, size, "%s.partial-%ld", path, (long)getpid());
-        writer->file = open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        if (writer->file < 0) status = vlp_fail_io("write", shown, errno);
-    }
-    if (status != VLP_OK) {
-        vlp_free(writer->temporary); /* no such file: nothing to remove */
-        writer->temporary = NULL;
-        vlp_writer_free(writer);
-        return status;
-    }
-    *out = writer;
-    return VLP_OK;
-}
-
-static void writer_put(vlp_writer *writer, const char *data, size_t size) {
-    while (size > 0 && writer->code == 0) {
-        ssize_t count = write(writer->file, data, size);
-        if (count < 0) {
-            if (errno == EINTR) continue;
-            writer->code = errno;
-            return;
-        }
-        data += count;
-        size -= (size_t)count;
-    }
-}
-
-static void writer_flush(vlp_writer *writer) {
-    writer_put(writer, writer->buffer, writer->used);
-    writer->used = 0;
-}
-
-void vlp_writer_bytes(vlp_writer *writer, const void *data, size_t size) {
-    if (size > WRITER_BUFFER - writer->used) writer_flush(writer);
-    if (size >= WRITER_BUFFER) {
-        writer_put(writer, data, size);
-        return;
-    }
-    memcpy(writer->buffer + writer->used, data, size);
-    writer->used += size;
-}
-
-void vlp_writer_text(vlp_writer *writer, const char *text) {
-    vlp_writer_bytes(writer, text, strlen(text));
-}
-
-void vlp_writer_format(vlp_writer *writer, const char *format, ...) {
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    /* For short, bounded texts; names of any length go through vlp_writer_text. */
-    assert(length >= 0 && (size_t)length < sizeof text);
-    vlp_writer_bytes(writer, text, (size_t)length);
-}
-
-vlp_status vlp_writer_commit(vlp_writer **handle) {
-    vlp_writer *writer = *handle;
-    *handle = NULL;
-    writer_flush(writer);
-    if (writer->code == 0 && fsync(writer->file) != 0 && errno != EINVAL) writer->code = errno;
-    if (close(writer->file) != 0 && writer->code == 0) writer->code = errno;
-    writer->file = -1;
-    if (writer->code == 0 && rename(writer->temporary, writer->path) != 0) writer->code = errno;
-    if (writer->code == 0) {
-        vlp_free(writer->temporary); /* it is the file itself now */
-        writer->temporary = NULL;
-        writer->code = sync_parent(writer->path);
-    }
-    vlp_status status = VLP_OK;
-    if (writer->code != 0) status = vlp_fail_io("write", writer->shown, writer->code);
-    vlp_writer_free(writer);
-    return status;
-}
-
-void vlp_writer_free(vlp_writer *writer) {
-    if (!writer) return;
-    if (writer->file >= 0) close(writer->file);
-    if (writer->temporary) unlink(writer->temporary);
-    vlp_free(writer->temporary);
-    vlp_free(writer->path);
-    vlp_free(writer->shown);
-    vlp_free(writer);
 }

@@ -3,9 +3,11 @@
 #ifndef VLP_BASE_FILE_H
 #define VLP_BASE_FILE_H
 
+#include <stdio.h>
+
 #include "base/base.h"
 
-/* ---- A file mapped read-only ---- */
+/* ---- A regular file mapped read-only ---- */
 typedef struct vlp_map {
     const char *data; /* never NULL after a successful open, also for an empty file */
     size_t size;
@@ -15,7 +17,9 @@ void vlp_map_close(vlp_map *map);
 
 /* ---- A stream of bytes ---- */
 typedef struct vlp_source vlp_source;
-vlp_status vlp_source_open(vlp_source **out, const char *path); /* gzip is told by its content */
+/* gzip is recognized by its content. `path` is a regular file, or names a descriptor (/dev/stdin,
+ * /dev/fd/N), which may be a pipe; any other FIFO or device is refused, as reading it may never end. */
+vlp_status vlp_source_open(vlp_source **out, const char *path);
 vlp_status vlp_source_open_memory(vlp_source **out, const char *name, const void *data, size_t size);
 /* Fills `buffer` as far as the source reaches: *got < size only at its end. */
 vlp_status vlp_source_read(vlp_source *source, void *buffer, size_t size, size_t *got);
@@ -23,6 +27,9 @@ const char *vlp_source_name(const vlp_source *source); /* for messages */
 void vlp_source_free(vlp_source *source);
 
 /* ---- A file written whole or not at all ---- */
+/* Refuses before the work what a writer would refuse after it: a target that is there and is not a
+ * regular file (folders, devices, FIFOs, symbolic links), or whose folder is missing or not writable. */
+vlp_status vlp_writer_check(const char *path);
 typedef struct vlp_writer vlp_writer;
 vlp_status vlp_writer_open(vlp_writer **out, const char *path);
 /* The same, with the name that messages use where `path` is not what the user knows. */
@@ -31,15 +38,21 @@ vlp_status vlp_writer_open_as(vlp_writer **out, const char *path, const char *sh
 void vlp_writer_bytes(vlp_writer *writer, const void *data, size_t size);
 void vlp_writer_text(vlp_writer *writer, const char *text);
 void vlp_writer_format(vlp_writer *writer, const char *format, ...) VLP_PRINTF(2, 3);
-/* Flushes, syncs, renames over `path`, syncs the folder. The writer is spent whatever happens. */
+/* Flushes, syncs, renames over `path`, syncs the folder. `path` is checked again: only a regular file is
+ * replaced. The writer is freed whatever happens. */
 vlp_status vlp_writer_commit(vlp_writer **writer);
 /* Gives up what was not committed and removes the temporary file. */
 void vlp_writer_free(vlp_writer *writer);
+
+/* Opens a log to append to, which is created where it is missing; NULL where `path` is not a regular
+ * file or cannot be opened. To be closed with fclose. */
+FILE *vlp_append_open(const char *path);
 
 /* ---- A folder made whole or not at all ---- */
 /* Files are written into a temporary folder beside `path`; the commit renames it. Refuses a `path`
  * that exists and is not an empty folder. */
 typedef struct vlp_staging vlp_staging;
+vlp_status vlp_staging_check(const char *path); /* what opening refuses, before the work */
 vlp_status vlp_staging_open(vlp_staging **out, const char *path);
 /* A writer for `name` in the folder. */
 vlp_status vlp_staging_writer(vlp_writer **out, vlp_staging *staging, const char *name);
@@ -49,5 +62,13 @@ void vlp_staging_free(vlp_staging *staging); /* removes what was not committed *
 /* "folder/name", to be freed; NULL when out of memory. */
 char *vlp_path_join(const char *folder, const char *name);
 bool vlp_path_exists(const char *path);
+
+/* ---- For what writes beside its target (writer.c, staging.c) ---- */
+/* VLP_OK where the folder that holds `path` is there and writable. Messages say `shown`. */
+vlp_status vlp_parent_check(const char *path, const char *shown);
+/* "PATH.partial-PID", and "PATH.partial-PID-N" from the second attempt on; to be freed, NULL when out of
+ * memory. */
+enum { VLP_TEMPORARY_ATTEMPTS = 100 };
+char *vlp_temporary_name(const char *path, int attempt);
 
 #endif

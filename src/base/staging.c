@@ -13,14 +13,10 @@ struct vlp_staging {
     char *path, *temporary;
 };
 
-/* VLP_OK for a path that does not exist or is an empty folder. */
-static vlp_status check_free(const char *path) {
+/* VLP_OK for a folder without entries. */
+static vlp_status check_empty(const char *path) {
     DIR *folder = opendir(path);
-    if (!folder) {
-        if (errno == ENOENT) return VLP_OK;
-        if (errno == ENOTDIR) return vlp_fail(VLP_ERROR_IO, "cannot write %s: it is a file", path);
-        return vlp_fail_io("write", path, errno);
-    }
+    if (!folder) return vlp_fail_io("write", path, errno);
     vlp_status status = VLP_OK;
     for (const struct dirent *entry; (entry = readdir(folder));)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
@@ -33,31 +29,70 @@ static vlp_status check_free(const char *path) {
     return status;
 }
 
+/* A path without slashes at its end: the temporary folder has to lie beside it. */
+static char *without_slashes(const char *path) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    char *copy = vlp_alloc(length + 1, 1);
+    if (!copy) return NULL;
+    memcpy(copy, path, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+static vlp_status check_target(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0) {
+        if (errno != ENOENT || !*path) return vlp_fail_io("write", path, errno);
+    } else if (S_ISLNK(info.st_mode)) {
+        return vlp_fail(VLP_ERROR_IO, "cannot write %s: it is a symbolic link; name the folder itself",
+                        path);
+    } else if (!S_ISDIR(info.st_mode)) {
+        return vlp_fail(VLP_ERROR_IO, "cannot write %s: it is a file", path);
+    } else {
+        VLP_TRY(check_empty(path));
+    }
+    return vlp_parent_check(path, path);
+}
+
+vlp_status vlp_staging_check(const char *path) {
+    char *target = without_slashes(path);
+    if (!target) return vlp_fail_memory("a folder name");
+    vlp_status status = check_target(target);
+    vlp_free(target);
+    return status;
+}
+
+/* Makes the temporary folder under a name that is not taken. */
+static vlp_status make_temporary(vlp_staging *staging) {
+    for (int attempt = 0; attempt < VLP_TEMPORARY_ATTEMPTS; attempt++) {
+        char *name = vlp_temporary_name(staging->path, attempt);
+        if (!name) return vlp_fail_memory("a folder name");
+        if (mkdir(name, 0777) == 0) {
+            staging->temporary = name; /* from here on it is ours to remove */
+            return VLP_OK;
+        }
+        int code = errno;
+        vlp_free(name);
+        if (code != EEXIST) return vlp_fail_io("write", staging->path, code);
+    }
+    return vlp_fail(VLP_ERROR_IO, "cannot write %s: too many temporary folders beside it",
+                    staging->path);
+}
+
 vlp_status vlp_staging_open(vlp_staging **out, const char *path) {
     *out = NULL;
     vlp_staging *staging = vlp_alloc_zero(1, sizeof *staging);
     if (!staging) return vlp_fail_memory("a folder writer");
     vlp_status status = VLP_OK;
-    size_t length = strlen(path);
-    while (length > 1 && path[length - 1] == '/') length--;
-    staging->path = vlp_alloc(length + 1, 1);
-    char *temporary = vlp_alloc(length + 32, 1);
-    if (!staging->path || !temporary) {
+    staging->path = without_slashes(path);
+    if (!staging->path) {
         status = vlp_fail_memory("a folder name");
         goto out;
     }
-    memcpy(staging->path, path, length);
-    staging->path[length] = '\0';
-    VLP_CHECK(check_free(staging->path));
-    snprintf(temporary, length + 32, "%s.partial-%ld", staging->path, (long)getpid());
-    if (mkdir(temporary, 0777) != 0) {
-        status = vlp_fail_io("write", staging->path, errno);
-        goto out;
-    }
-    staging->temporary = temporary; /* from here on it is ours to remove */
-    temporary = NULL;
+    VLP_CHECK(check_target(staging->path));
+    VLP_CHECK(make_temporary(staging));
 out:
-    vlp_free(temporary);
     if (status != VLP_OK) {
         vlp_staging_free(staging);
         return status;

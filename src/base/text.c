@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -69,6 +70,34 @@ size_t vlp_utf8_valid_prefix(const char *text, size_t size) {
         at += length;
     }
     return at;
+}
+
+/* Whether a character, the first `length` bytes of `text`, is a control: U+0080 to U+009F take two
+ * bytes. */
+static bool is_control(const unsigned char *text, size_t length) {
+    if (length == 1) return text[0] < 0x20 || text[0] == 0x7f;
+    return length == 2 && text[0] == 0xc2 && text[1] < 0xa0;
+}
+
+void vlp_text_escape(char *out, size_t size, const char *text) {
+    assert(size > 0);
+    const unsigned char *at = (const unsigned char *)text;
+    size_t left = strlen(text), used = 0;
+    while (left > 0) {
+        char escaped[8];
+        size_t length = at[0] < 0x80 ? 1 : sequence_length(at, left), written = length;
+        memcpy(escaped, at, length);
+        if (length == 0)
+            written = (size_t)snprintf(escaped, sizeof escaped, "\\x%02x", at[0]);
+        else if (is_control(at, length))
+            written = (size_t)snprintf(escaped, sizeof escaped, "\\u%04x", at[length - 1]);
+        if (written >= size - used) break;
+        memcpy(out + used, escaped, written);
+        used += written;
+        at += length > 0 ? length : 1;
+        left -= length > 0 ? length : 1;
+    }
+    out[used] = '\0';
 }
 
 size_t vlp_bom_length(const char *text, size_t size) {

@@ -10,6 +10,10 @@
  * U+10FFFF); `size` when all of it is. */
 size_t vlp_utf8_valid_prefix(const char *text, size_t size);
 
+/* Copies a text for people to see, cut to `size` bytes with its terminator: control characters (C0, DEL
+ * and C1, which terminals obey) become \uNNNN, bytes that are not UTF-8 become \xNN. */
+void vlp_text_escape(char *out, size_t size, const char *text);
+
 /* The number of newlines in a text. */
 int64_t vlp_count_newlines(const char *text, size_t size);
 

@@ -266,6 +266,11 @@ bool vlp_backend_is_complete(const vlp_backend *backend);
 vlp_status vlp_fail_device_memory(const vlp_backend *backend, vlp_compute *compute, const char *what,
                                   int64_t needed, const char *advice);
 
+/* VLP_OK where `needed` bytes are free or the backend does not count its memory, else the error above.
+ */
+vlp_status vlp_check_device_memory(const vlp_backend *backend, vlp_compute *compute, const char *what,
+                                   int64_t needed, const char *advice);
+
 /* By name: "cpu", "cuda", "auto" (the GPU where there is one). The error says what is missing. */
 vlp_status vlp_backend_find(const vlp_backend **out, const char *name);
 

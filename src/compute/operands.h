@@ -36,10 +36,10 @@ typedef struct vlp_id_lists {
     int32_t capacity;
 } vlp_id_lists;
 
-/* The N3 regularizer: weight * sum of |x|^3 over the numbers of a row. */
+/* The N3 regularizer: weight * sum of |x|^3 over the units of a row, |x| the length of a unit. */
 typedef struct vlp_n3_options {
     float weight;
-    bool moduli; /* rows are complex: |x| is a modulus */
+    int32_t parts; /* numbers of a unit, as in compute/transforms/unit.h */
 } vlp_n3_options;
 
 /* ---- Queries ------------------------------------------------------------------------------------- */

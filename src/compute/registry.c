@@ -151,9 +151,18 @@ vlp_status vlp_fail_device_memory(const vlp_backend *backend, vlp_compute *compu
     int64_t unused, total;
     if (!backend->memory->available(compute, &unused, &total)) return vlp_fail_memory(what);
     double gibibyte = 1 << 30;
+    bool host = backend == &vlp_cpu_backend;
     return vlp_fail(VLP_ERROR_MEMORY,
-                    "the GPU's memory does not suffice for %s: it takes %.2f GiB, and %.2f of %.2f GiB "
-                    "are free; %s, or use --device cpu",
-                    what, (double)needed / gibibyte, (double)unused / gibibyte, (double)total / gibibyte,
-                    advice);
+                    "%s memory does not suffice for %s: it takes %.2f GiB, and %.2f of %.2f GiB "
+                    "are free; %s%s",
+                    host ? "the machine's" : "the GPU's", what, (double)needed / gibibyte,
+                    (double)unused / gibibyte, (double)total / gibibyte, advice,
+                    host ? "" : ", or use --device cpu");
+}
+
+vlp_status vlp_check_device_memory(const vlp_backend *backend, vlp_compute *compute, const char *what,
+                                   int64_t needed, const char *advice) {
+    int64_t unused, total;
+    if (!backend->memory->available(compute, &unused, &total) || needed <= unused) return VLP_OK;
+    return vlp_fail_device_memory(backend, compute, what, needed, advice);
 }

@@ -68,6 +68,19 @@ VLP_FORMULA float vlp_similarity_score(vlp_similarity similarity, float sum, flo
     return 0;
 }
 
+/* Whether vlp_similarity_weight reads the sum. */
+VLP_CONSTEXPR bool vlp_similarity_weight_needs_sum(vlp_similarity similarity) {
+    switch (similarity) {
+    case VLP_DOT:
+    case VLP_MINUS_L1:
+    case VLP_MINUS_MODULUS:
+        return false;
+    case VLP_MINUS_L2:
+        return true;
+    }
+    return false;
+}
+
 /* The gradient w of the score, as vlp_similarity_backward takes it: over the distance for the L2 norm.
  * Not from the score: subtracting the margin again would cancel most digits of a small distance. */
 VLP_FORMULA float vlp_similarity_weight(vlp_similarity similarity, float w, float sum) {

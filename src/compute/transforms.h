@@ -3,14 +3,15 @@
  *
  *   VLP_UNIT_TRANSFORMS(X, ...)    X(NAME, name, ...) for every unit-wise transform: a header each, with
  *                                  the formulas described in compute/transforms/unit.h
- *   VLP_MATRIX_TRANSFORMS(X, ...)  X(NAME, answers, ...) for every transform by the relation's matrix;
- *                                  these are matrix products
+ *   VLP_MATRIX_TRANSFORMS(X, ...)  X(NAME, answers, bilinear, ...) for every transform by the relation's
+ * matrix; these are matrix products
  *
  * A function that takes the transform as its first argument is a switch that the compiler removes where
  * that argument is a constant, such as a template argument. */
 #ifndef VLP_COMPUTE_TRANSFORMS_H
 #define VLP_COMPUTE_TRANSFORMS_H
 
+#include "compute/transforms/pair.h"
 #include "compute/transforms/rotate.h"
 #include "compute/transforms/scale.h"
 #include "compute/transforms/scale_complex.h"
@@ -21,13 +22,14 @@
     X(TRANSLATE, translate, __VA_ARGS__)                                                                \
     X(SCALE, scale, __VA_ARGS__)                                                                        \
     X(SCALE_COMPLEX, scale_complex, __VA_ARGS__)                                                        \
-    X(ROTATE, rotate, __VA_ARGS__)
+    X(ROTATE, rotate, __VA_ARGS__)                                                                      \
+    X(PAIR, pair, __VA_ARGS__)
 
 /* MATRIX_TRANSPOSED: q = W^T h; the relation's row is W (d_e, d_q), row-major.
  * MATRIX_TRANSLATE: q = W h + b, k = W t; the relation's row is W (d_q, d_e), then b. */
 #define VLP_MATRIX_TRANSFORMS(X, ...)                                                                   \
-    X(MATRIX_TRANSPOSED, false, __VA_ARGS__)                                                            \
-    X(MATRIX_TRANSLATE, true, __VA_ARGS__)
+    X(MATRIX_TRANSPOSED, false, true, __VA_ARGS__)                                                      \
+    X(MATRIX_TRANSLATE, true, false, __VA_ARGS__)
 
 #define VLP_ENUMERATOR(NAME, ...) VLP_##NAME,
 /* VLP_TRANSLATE, VLP_SCALE, ... */
@@ -36,6 +38,10 @@ typedef enum vlp_transform {
     VLP_MATRIX_TRANSFORMS(VLP_ENUMERATOR, )
 } vlp_transform;
 #undef VLP_ENUMERATOR
+
+/* The labels of all unit-wise transforms, for a switch that treats them alike. */
+#define VLP_UNIT_LABEL(NAME, ...) case VLP_##NAME:
+#define VLP_UNIT_LABELS VLP_UNIT_TRANSFORMS(VLP_UNIT_LABEL, )
 /* clang-format on */
 
 /* ---- Constants ----------------------------------------------------------------------------------- */
@@ -43,7 +49,7 @@ typedef enum vlp_transform {
 /* The constants of compute/transforms/unit.h. A matrix transform has units of one part, and no relation
  * parts. */
 typedef struct vlp_transform_traits {
-    bool matrix, answers;
+    bool matrix, answers, bilinear;
     int32_t parts, relation_parts, prepared, sums, sums_backward;
 } vlp_transform_traits;
 
@@ -51,6 +57,7 @@ typedef struct vlp_transform_traits {
     case VLP_##NAME: {                                                                                  \
         vlp_transform_traits traits = {false,                                                           \
                                        VLP_##NAME##_ANSWERS != 0,                                       \
+                                       VLP_##NAME##_BILINEAR != 0,                                      \
                                        VLP_##NAME##_PARTS,                                              \
                                        VLP_##NAME##_RELATION_PARTS,                                     \
                                        VLP_##NAME##_PREPARED,                                           \
@@ -58,9 +65,9 @@ typedef struct vlp_transform_traits {
                                        VLP_##NAME##_SUMS_BACKWARD};                                     \
         return traits;                                                                                  \
     }
-#define VLP_MATRIX(NAME, answers, ...)                                                                  \
+#define VLP_MATRIX(NAME, answers, bilinear, ...)                                                        \
     case VLP_##NAME: {                                                                                  \
-        vlp_transform_traits traits = {true, answers, 1, 0, 0, 0, 0};                                   \
+        vlp_transform_traits traits = {true, answers, bilinear, 1, 0, 0, 0, 0};                         \
         return traits;                                                                                  \
     }
 VLP_CONSTEXPR vlp_transform_traits vlp_transform_traits_of(vlp_transform transform) {
@@ -68,7 +75,7 @@ VLP_CONSTEXPR vlp_transform_traits vlp_transform_traits_of(vlp_transform transfo
         VLP_UNIT_TRANSFORMS(VLP_UNIT, )
         VLP_MATRIX_TRANSFORMS(VLP_MATRIX, )
     }
-    vlp_transform_traits none = {false, false, 0, 0, 0, 0, 0};
+    vlp_transform_traits none = {false, false, false, 0, 0, 0, 0, 0};
     return none;
 }
 #undef VLP_UNIT

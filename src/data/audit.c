@@ -144,8 +144,7 @@ static vlp_status list_pairs(vlp_audit *audit, const vlp_dataset *dataset, const
         }
         audit->pairs[audit->pair_count++] = pair;
     }
-    if (audit->pair_count > 1)
-        qsort(audit->pairs, (size_t)audit->pair_count, sizeof *audit->pairs, most_leaking_first);
+    vlp_sort(audit->pairs, audit->pair_count, sizeof *audit->pairs, most_leaking_first);
     return VLP_OK;
 }
 

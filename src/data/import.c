@@ -55,6 +55,7 @@ vlp_status vlp_split_file(vlp_import_report *out, const char *file, const char *
     vlp_import_report report = {0};
     pending work = {0};
     vlp_status status = VLP_OK;
+    VLP_CHECK(vlp_staging_check(folder));
     VLP_CHECK(pending_new(&work));
     vlp_read_sink sink = {work.entities, work.relations, &work.triples, 0};
     VLP_CHECK(vlp_read_file(&sink, file, options.threads, options.observer));
@@ -91,6 +92,7 @@ vlp_status vlp_import_table(vlp_import_report *out, const char *file, const char
     vlp_source *source = NULL;
     pending work = {0};
     vlp_status status = VLP_OK;
+    VLP_CHECK(vlp_staging_check(folder));
     VLP_CHECK(pending_new(&work));
     VLP_CHECK(vlp_source_open(&source, file));
     vlp_read_sink sink = {work.entities, work.relations, &work.triples, 0};
@@ -199,6 +201,7 @@ vlp_status vlp_import_ntriples(vlp_import_report *out, const char *file, const c
     vlp_source *source = NULL;
     pending read = {0}, work = {0};
     vlp_status status = VLP_OK;
+    VLP_CHECK(vlp_staging_check(folder));
     VLP_CHECK(pending_new(&read));
     VLP_CHECK(pending_new(&work));
     VLP_CHECK(vlp_source_open(&source, file));

@@ -19,14 +19,14 @@ typedef struct name_head {
 /* The low 40 bits: the offset of the name's head in `names` divided by 4, plus one (0: a free slot); the
  * high 24: the high bits of its hash. */
 typedef uint64_t slot;
-enum { OFFSET_BITS = 40 };
+enum { OFFSET_BITS = 40, NAME_PADDING = 8 };
 #define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
 
 struct vlp_dictionary {
     slot *slots;
     uint32_t mask; /* slots - 1; slots is a power of two */
     int32_t size;
-    char *names;
+    char *names; /* (names_used), and NAME_PADDING zeros */
     int64_t names_used, names_capacity;
     int64_t *starts; /* (size) of the names' bytes */
     int64_t starts_capacity;
@@ -92,7 +92,9 @@ void vlp_dictionary_free(vlp_dictionary *dictionary) {
     vlp_free(dictionary);
 }
 
-/* memcmp for names, which are short: words that may overlap instead of a call. */
+/* memcmp for names, which are short: words that may overlap instead of a call. A stored name that is
+ * shorter than `length` differs in the word with its terminator, of which up to 7 bytes lie behind the
+ * name: NAME_PADDING. */
 static inline bool same_bytes(const char *left, const char *right, size_t length) {
     if (length >= 8) {
         for (size_t i = 0;; i = i + 16 <= length ? i + 8 : length - 8) {
@@ -141,13 +143,15 @@ static vlp_status append_name(vlp_dictionary *dictionary, int64_t *head, const v
     *head = dictionary->names_used;
     int64_t start = *head + (int64_t)sizeof(name_head);
     int64_t needed = (start + span->length + 1 + 3) & ~INT64_C(3);
-    VLP_TRY(vlp_grow(&dictionary->names, &dictionary->names_capacity, needed, 1, "names"));
+    VLP_TRY(
+        vlp_grow(&dictionary->names, &dictionary->names_capacity, needed + NAME_PADDING, 1, "names"));
     VLP_TRY(vlp_grow(&dictionary->starts, &dictionary->starts_capacity, (int64_t)dictionary->size + 1,
                      sizeof *dictionary->starts, "names"));
     name_head first = {dictionary->size, span->hash};
     memcpy(dictionary->names + *head, &first, sizeof first);
     memcpy(dictionary->names + start, span->text, span->length);
-    memset(dictionary->names + start + span->length, 0, (size_t)(needed - start - span->length));
+    memset(dictionary->names + start + span->length, 0,
+           (size_t)(needed + NAME_PADDING - start - span->length));
     dictionary->names_used = needed;
     dictionary->starts[dictionary->size++] = start;
     return VLP_OK;
@@ -218,7 +222,7 @@ int64_t vlp_dictionary_bytes(const vlp_dictionary *dictionary) {
 }
 
 void vlp_dictionary_trim(vlp_dictionary *dictionary) {
-    int64_t starts = dictionary->size, names = dictionary->names_used;
+    int64_t starts = dictionary->size, names = dictionary->names_used + NAME_PADDING;
     void *smaller = vlp_realloc(dictionary->starts, (size_t)starts, sizeof *dictionary->starts);
     if (smaller) {
         dictionary->starts = smaller;

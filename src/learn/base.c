@@ -1,7 +1,7 @@
 /* Embeddings for a head alone.
  *
- * A folder of arrays holds entities.npy and relations.npy as `vlp export` writes them (translations.npy
- * beside them for transr). Rows belong to the names in entities.tsv and relations.tsv where these are in
+ * A folder of arrays holds entities.npy and the arrays of relations as an export writes them: those that
+ * the model's row names. Rows belong to the names in entities.tsv and relations.tsv where these are in
  * the folder, and are in the order of the data set's ids where they are not. Relations may come without
  * their inverses: these follow from them, and the scores stay the same read backwards. */
 #include "learn/base.h"
@@ -43,6 +43,7 @@ static vlp_status open_array(vlp_array *out, const char *folder, const char *nam
         status =
             vlp_fail(VLP_ERROR_FORMAT, "%s has %d dimensions; a table has two, or three of matrices",
                      path, out->dimensions);
+    if (status != VLP_OK) vlp_array_free(out);
     vlp_free(path);
     return status;
 }
@@ -68,19 +69,22 @@ static vlp_status settle_array_sizes(vlp_settings *settings, const char *base) {
                         base);
     vlp_array array = {0};
     VLP_TRY(open_array(&array, base, "entities.npy"));
-    int64_t width = width_of(&array), parts = vlp_model_row_of(settings->model)->complex_valued ? 2 : 1;
+    const vlp_model_row *model = vlp_model_row_of(settings->model);
+    vlp_transform_traits traits = vlp_transform_traits_of(model->transform);
+    int64_t width = width_of(&array), parts = traits.parts;
     vlp_array_free(&array);
     if (width % parts != 0 || width / parts > INT32_MAX)
         return vlp_fail(VLP_ERROR_FORMAT,
-                        "%s/entities.npy has rows of %lld numbers; %s takes real parts, then imaginary "
-                        "parts, an even number",
-                        base, (long long)width, vlp_model_row_of(settings->model)->name);
+                        "%s/entities.npy has rows of %lld numbers; %s takes %lld parts of the same size",
+                        base, (long long)width, model->name, (long long)parts);
     if (settings->dim != 0 && settings->dim != width / parts)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%s/entities.npy has rows for dim = %lld, not %d", base,
                         (long long)(width / parts), settings->dim);
     settings->dim = (int32_t)(width / parts);
-    if (settings->model == VLP_MODEL_TRANSR && settings->relation_dim == 0) {
-        VLP_TRY(open_array(&array, base, "translations.npy"));
+    if (model->relation_dim_array && settings->relation_dim == 0) {
+        char file[64];
+        snprintf(file, sizeof file, "%s.npy", model->relation_dim_array);
+        VLP_TRY(open_array(&array, base, file));
         settings->relation_dim = (int32_t)width_of(&array);
         vlp_array_free(&array);
     }
@@ -254,24 +258,54 @@ out:
     return status;
 }
 
-/* One relation's row as the model has it, from the arrays. */
-static void take_relation(float *out, const vlp_form *form, const float *row, const float *shift) {
-    int64_t matrix = (int64_t)form->query_width * form->entity_width;
-    if (form->transform == VLP_MATRIX_TRANSLATE) {
-        memcpy(out, row, (size_t)matrix * sizeof *out);
-        memcpy(out + matrix, shift, (size_t)form->query_width * sizeof *out);
-        return;
+/* The arrays of the relations. */
+typedef struct relation_arrays {
+    vlp_model_array arrays[VLP_MAX_MODEL_ARRAYS]; /* where their rows go */
+    vlp_array read[VLP_MAX_MODEL_ARRAYS];
+    int32_t count;
+    int64_t rows; /* of each */
+} relation_arrays;
+
+static void close_relations(relation_arrays *from) {
+    for (int32_t i = 0; i < from->count; i++) vlp_array_free(&from->read[i]);
+}
+
+static vlp_status open_relations(relation_arrays *from, const vlp_model *model, const char *folder) {
+    const vlp_model_row *row = vlp_model_row_of(model->options.kind);
+    from->count = vlp_model_arrays(from->arrays, row, &model->form);
+    for (int32_t i = 0; i < from->count; i++) {
+        const vlp_model_array *part = &from->arrays[i];
+        vlp_array *array = &from->read[i];
+        char file[64];
+        snprintf(file, sizeof file, "%s.npy", part->name);
+        VLP_TRY(open_array(array, folder, file));
+        if (width_of(array) != part->width)
+            return vlp_fail(VLP_ERROR_FORMAT, "%s/%s has rows of %lld numbers; %s takes %lld", folder,
+                            file, (long long)width_of(array), row->name, (long long)part->width);
+        if (i > 0 && array->shape[0] != from->rows)
+            return vlp_fail(VLP_ERROR_FORMAT, "%s/%s has %lld rows, and %s.npy %lld", folder, file,
+                            (long long)array->shape[0], from->arrays[0].name, (long long)from->rows);
+        from->rows = array->shape[0];
+        VLP_TRY(check_finite(array->data, from->rows * part->width, folder, part->name));
     }
-    for (int32_t i = 0; i < form->relation_width; i++)
-        out[i] = form->transform == VLP_ROTATE ? row[i] / form->phase_scale : row[i];
+    return VLP_OK;
+}
+
+/* One relation's row as the model trains it. */
+static void take_relation(float *out, const vlp_model *model, const relation_arrays *from, int64_t row) {
+    const vlp_model_row *of = vlp_model_row_of(model->options.kind);
+    for (int32_t i = 0; i < from->count; i++) {
+        const vlp_model_array *part = &from->arrays[i];
+        memcpy(out + part->offset, from->read[i].data + row * part->width,
+               (size_t)part->width * sizeof *out);
+    }
+    if (of->from_arrays) of->from_arrays(out, &model->form);
 }
 
 static vlp_status load_relations(vlp_model *model, const vlp_dataset *dataset, const char *folder) {
-    const vlp_form *form = &model->form;
     vlp_table *table = &model->tables[VLP_TABLE_RELATIONS];
     int32_t relations = vlp_dataset_relation_count(dataset);
-    bool split = form->transform == VLP_MATRIX_TRANSLATE;
-    vlp_array array = {0}, shifts = {0};
+    relation_arrays from = {.count = 0};
     vlp_status status = VLP_OK;
     int64_t *rows = vlp_alloc((size_t)relations, sizeof *rows);
     float *values = vlp_alloc_zero((size_t)table->rows * (size_t)table->width, sizeof *values);
@@ -279,21 +313,10 @@ static vlp_status load_relations(vlp_model *model, const vlp_dataset *dataset, c
         status = vlp_fail_memory("relations");
         goto out;
     }
-    VLP_CHECK(open_array(&array, folder, "relations.npy"));
-    if (split) VLP_CHECK(open_array(&shifts, folder, "translations.npy"));
-    int64_t width = table->width - (split ? form->query_width : 0), count = array.shape[0];
-    if (width_of(&array) != width ||
-        (split && (width_of(&shifts) != form->query_width || shifts.shape[0] != count))) {
-        status = vlp_fail(VLP_ERROR_FORMAT, "%s/relations.npy has rows of %lld numbers; %s takes %lld",
-                          folder, (long long)width_of(&array),
-                          vlp_model_row_of(model->options.kind)->name, (long long)width);
-        goto out;
-    }
-    VLP_CHECK(check_finite(array.data, count * width, folder, "relations"));
-    if (split) VLP_CHECK(check_finite(shifts.data, count * form->query_width, folder, "translations"));
+    VLP_CHECK(open_relations(&from, model, folder));
     /* With names, as many rows as names or twice as many; without, as many as relations or twice. */
-    bool inverses = count == 2 * (int64_t)relations;
-    int64_t named = inverses ? count / 2 : count;
+    bool inverses = from.rows == 2 * (int64_t)relations;
+    int64_t named = inverses ? from.rows / 2 : from.rows;
     VLP_CHECK(match_rows(rows, dataset, folder, "relations", named));
     for (int32_t r = 0; r < relations; r++) {
         float *forward = values + (int64_t)r * table->width;
@@ -303,19 +326,16 @@ static vlp_status load_relations(vlp_model *model, const vlp_dataset *dataset, c
             goto out;
         }
         if (rows[r] < 0) continue;
-        take_relation(forward, form, array.data + rows[r] * width,
-                      split ? shifts.data + rows[r] * form->query_width : NULL);
+        take_relation(forward, model, &from, rows[r]);
         if (inverses)
-            take_relation(backward, form, array.data + (rows[r] + named) * width,
-                          split ? shifts.data + (rows[r] + named) * form->query_width : NULL);
+            take_relation(backward, model, &from, rows[r] + named);
         else
-            vlp_model_inverse(backward, forward, form);
+            vlp_model_row_of(model->options.kind)->inverse(backward, forward, &model->form);
     }
     status = model->backend->memory->upload(model->compute, table->value, values,
                                             (size_t)table->rows * (size_t)table->width * sizeof *values);
 out:
-    vlp_array_free(&array);
-    vlp_array_free(&shifts);
+    close_relations(&from);
     vlp_free(rows);
     vlp_free(values);
     return status;

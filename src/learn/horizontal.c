@@ -144,7 +144,7 @@ static vlp_status n3_step(vlp_trainer *trainer) {
     const vlp_backend *backend = model->backend;
     const vlp_batch *chosen = &trainer->chosen;
     vlp_n3_options options = {.weight = (float)(trainer->settings->n3 / trainer->batch),
-                              .moduli = vlp_model_row_of(model->options.kind)->complex_valued};
+                              .parts = vlp_transform_traits_of(model->form.transform).parts};
     double *loss = &trainer->report->losses[VLP_GROUP_EMBEDDINGS];
     vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES],
               *relations = &model->tables[VLP_TABLE_RELATIONS];

@@ -208,6 +208,7 @@ vlp_status vlp_run_folder_save_state(const char *folder, const vlp_model *model,
     VLP_CHECK(copy_tables(&copies, model, true));
     /* The last state becomes the one before only by a second name: at no moment is there none. */
     if (vlp_path_exists(path)) {
+        VLP_CHECK(vlp_writer_check(previous)); /* the rename would replace anything */
         char *second = vlp_path_join(folder, "state.previous.safetensors.link");
         if (!second) {
             status = vlp_fail_memory("a file name");

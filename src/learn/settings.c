@@ -15,10 +15,6 @@
 
 /* ---- The table ----------------------------------------------------------------------------------- */
 
-/* In the order of vlp_model_kind, by the names of their rows. */
-static const char *const models[] = {"rescal",  "transe", "transr", "distmult",
-                                     "complex", "rotate", NULL};
-_Static_assert(sizeof models / sizeof *models == VLP_MODELS + 1, "a model has no name here");
 static const char *const norms[] = {"l1", "l2", NULL};
 static const char *const losses[] = {"negative-sampling", "cross-entropy", NULL};
 static const char *const sources[] = {"uniform", "red", NULL};
@@ -51,10 +47,12 @@ static const char *const all_candidates[] = {"all", NULL};
     ROW(member, VLP_SETTING_CHOICE, 0, 0, choices, fallback, section, help)
 
 static const vlp_setting table[] = {
-    CHOICE(model, models, "rotate", "model", "the score function"),
-    VALUE(dim, 1, 65536, "200", "model", "size of an embedding; complex numbers for complex and rotate"),
-    VALUE(relation_dim, 0, 65536, "0", "model", "size of the space transr projects to; 0: dim"),
-    CHOICE(norm, norms, "l1", "model", "the norm of transe and transr"),
+    CHOICE(model, vlp_model_names, "rotate", "model", "the score function"),
+    VALUE(dim, 1, 65536, "200", "model",
+          "size of an embedding: numbers, complex numbers or quaternions"),
+    VALUE(relation_dim, 0, 65536, "0", "model",
+          "size of the space a relation projects to, where a model has one; 0: dim"),
+    CHOICE(norm, norms, "l1", "model", "the norm of the models that leave it open"),
     VALUE(margin, 0, 1e5, "6", "model",
           "gamma: added to the score of distance models, and the range of initial values"),
     VALUE(init_scale, 0, 1e3, "0", "model",
@@ -420,26 +418,53 @@ static vlp_status check_ranges(const vlp_settings *settings) {
     return VLP_OK;
 }
 
+static bool has_relation_dim(const vlp_model_row *model) {
+    return model->relation_dim_array != NULL;
+}
+
+/* The models that have a property: "rescal, distmult and complex". */
+static const char *list_models(char out[WORDS], bool (*has)(const vlp_model_row *model)) {
+    int32_t left = 0;
+    size_t length = 0;
+    for (int32_t kind = 0; kind < VLP_MODELS; kind++) left += has(vlp_model_row_of(kind));
+    out[0] = 0;
+    for (int32_t kind = 0; kind < VLP_MODELS; kind++) {
+        const vlp_model_row *model = vlp_model_row_of(kind);
+        if (!has(model)) continue;
+        left--;
+        const char *behind = left > 1 ? ", " : left == 1 ? " and " : "";
+        length += (size_t)snprintf(out + length, WORDS - length, "%s%s", model->name, behind);
+        assert(length < WORDS);
+    }
+    return out;
+}
+
 /* Settings that only some models have a use for. Those that have a default other than "none" (norm,
  * references, negatives) are no contradiction where they go unused. */
 static vlp_status check_model(const vlp_settings *settings) {
-    const char *model = models[settings->model];
-    bool diagonal = settings->model == VLP_MODEL_DISTMULT || settings->model == VLP_MODEL_COMPLEX;
-    if (settings->loss == VLP_LOSS_CROSS_ENTROPY && !vlp_model_row_of(settings->model)->dot)
+    const vlp_model_row *model = vlp_model_row_of(settings->model);
+    char names[WORDS];
+    if (settings->loss == VLP_LOSS_CROSS_ENTROPY && !vlp_model_is_dot(model))
         return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "loss = cross-entropy is for rescal, distmult and complex, not for %s; use loss "
-                        "= negative-sampling",
-                        model);
-    if (settings->n3 > 0.0 && !diagonal)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "n3 is for distmult and complex, not for %s; set it to 0",
-                        model);
+                        "loss = cross-entropy is for %s, not for %s; use loss = negative-sampling",
+                        list_models(names, vlp_model_is_dot), model->name);
+    if (settings->n3 > 0.0 && !vlp_model_has_n3(model))
+        return vlp_fail(VLP_ERROR_ARGUMENT, "n3 is for %s, not for %s; set it to 0",
+                        list_models(names, vlp_model_has_n3), model->name);
     if (settings->relation_prediction > 0.0 && settings->loss != VLP_LOSS_CROSS_ENTROPY)
         return vlp_fail(VLP_ERROR_ARGUMENT, "relation_prediction needs loss = cross-entropy, not %s",
                         losses[settings->loss]);
-    if (settings->relation_dim > 0 && settings->model != VLP_MODEL_TRANSR)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "relation_dim is for transr, not for %s; set it to 0",
-                        model);
-    return VLP_OK;
+    if (settings->relation_prediction > 0.0 && !vlp_model_predicts_relations(model))
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "relation_prediction is for %s: the score of %s is not linear in the relation; "
+                        "set it to 0",
+                        list_models(names, vlp_model_predicts_relations), model->name);
+    if (settings->relation_dim > 0 && !has_relation_dim(model))
+        return vlp_fail(VLP_ERROR_ARGUMENT, "relation_dim is for %s, not for %s; set it to 0",
+                        list_models(names, has_relation_dim), model->name);
+    vlp_model_options sizes = {settings->model, settings->dim, settings->relation_dim, settings->norm,
+                               settings->margin};
+    return vlp_model_check(&sizes);
 }
 
 static vlp_status check_training(const vlp_settings *settings) {

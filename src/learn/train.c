@@ -37,7 +37,7 @@ typedef struct training {
 /* Adds a line to train.log. A log that cannot be written is no reason to stop. */
 static void note(const training *work, const char *line) {
     char *path = vlp_path_join(work->folder, "train.log");
-    FILE *file = path ? fopen(path, "a") : NULL;
+    FILE *file = path ? vlp_append_open(path) : NULL;
     if (file) {
         char date[32];
         time_t now = time(NULL);

@@ -226,6 +226,23 @@ static vlp_status upload_even(vlp_trainer *trainer) {
     return status;
 }
 
+/* Pairs and columns are numbered by int32_t. */
+static vlp_status check_counts(const vlp_trainer *trainer) {
+    const vlp_settings *settings = trainer->settings;
+    int64_t pairs = (int64_t)trainer->batch * trainer->width;
+    if (settings->loss == VLP_LOSS_NEGATIVES && pairs > INT32_MAX)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "%d queries with %d negatives each are more than %d pairs; negatives = %d would "
+                        "fit, or a smaller batch",
+                        trainer->batch, settings->negatives, INT32_MAX, INT32_MAX / trainer->batch - 1);
+    if (settings->candidates > INT32_MAX - trainer->batch)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "%d candidates and %d answers are more than %d columns; candidates = %d would "
+                        "fit",
+                        settings->candidates, trainer->batch, INT32_MAX, INT32_MAX - trainer->batch);
+    return VLP_OK;
+}
+
 static vlp_status allocate(vlp_trainer *trainer) {
     array arrays[MAX_ARRAYS];
     const vlp_model *model = trainer->model;
@@ -234,6 +251,8 @@ static vlp_status allocate(vlp_trainer *trainer) {
     trainer->block = (int32_t)(rows < 1 ? 1 : rows < trainer->batch ? rows : trainer->batch);
     int32_t count = all_arrays(trainer, arrays);
     for (int32_t i = 0; i < count; i++) bytes += arrays[i].count * (int64_t)arrays[i].size;
+    VLP_TRY(vlp_check_device_memory(backend, model->compute, "a batch", bytes,
+                                    "lower batch, negatives or candidates"));
     for (int32_t i = 0; i < count; i++) {
         if (arrays[i].count == 0) continue;
         void *memory =
@@ -278,7 +297,8 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
     trainer->fused = trainer->uses_bf16 && settings->loss == VLP_LOSS_NEGATIVES && settings->clip == 0 &&
                      settings->optimizer != VLP_LAZY_ADAM && !felt &&
                      !vlp_form_transforms_answers(&model->form);
-    vlp_status status = trainer->uses_bf16 ? vlp_model_keep_bf16(model) : VLP_OK;
+    vlp_status status = check_counts(trainer);
+    if (status == VLP_OK && trainer->uses_bf16) status = vlp_model_keep_bf16(model);
     if (status == VLP_OK) status = prepare_graph(trainer);
     if (status == VLP_OK) status = upload_graph(trainer);
     if (status == VLP_OK) status = allocate(trainer);

@@ -1,8 +1,11 @@
 /* DistMult: h^T diag(r) t. */
 #include "model/gsf.h"
 
-void vlp_distmult_form(vlp_form *form, const vlp_model_options *options) {
-    form->transform = VLP_SCALE;
-    form->similarity = VLP_DOT;
-    form->entity_width = form->relation_width = form->query_width = options->dim;
+#include <string.h>
+
+/* The score is symmetric. */
+static void inverse(float *out, const float *relation, const vlp_form *form) {
+    memcpy(out, relation, (size_t)form->relation_width * sizeof *out);
 }
+
+VLP_DEFINE_MODEL(distmult, .transform = VLP_SCALE, .similarity = VLP_DOT, .inverse = inverse);

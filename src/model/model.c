@@ -38,20 +38,24 @@ static void set_shapes(vlp_model *model) {
     }
 }
 
-static int64_t table_bytes(const vlp_model *model, bool training) {
-    int64_t bytes = 0;
+/* What the model takes: values, and in training gradients and two moments of each. On the CPU the copies
+ * that are saved lie in the same memory. Never overflows. */
+static int64_t model_bytes(const vlp_model *model, bool training) {
+    double bytes = 0, parts = training ? 4 : 1;
+    if (training && model->backend == &vlp_cpu_backend) parts += 3;
     for (int id = 0; id < VLP_TABLES; id++)
-        bytes += model->tables[id].rows * (int64_t)model->tables[id].width * (int64_t)sizeof(float);
-    return training ? 4 * bytes : bytes;
+        bytes += (double)model->tables[id].rows * model->tables[id].width * sizeof(float);
+    return parts * bytes < 0x1p62 ? (int64_t)(parts * bytes) : INT64_C(1) << 62;
 }
 
 /* Says before anything is allocated what would fit, where the backend counts its memory. */
 static vlp_status check_memory(const vlp_model *model, bool training) {
-    int64_t unused, total, needed = table_bytes(model, training);
-    if (!model->backend->memory->available(model->compute, &unused, &total) || needed <= unused)
-        return VLP_OK;
+    int64_t unused, total, needed = model_bytes(model, training);
+    bool counts = model->backend->memory->available(model->compute, &unused, &total);
+    if (!counts && needed == INT64_C(1) << 62) return vlp_fail_memory("the model");
+    if (!counts || needed <= unused) return VLP_OK;
     vlp_model smaller = *model;
-    while (smaller.options.dim > 1 && table_bytes(&smaller, training) > unused) {
+    while (smaller.options.dim > 1 && model_bytes(&smaller, training) > unused) {
         smaller.options.dim -= 1 + smaller.options.dim / 16;
         vlp_model_form(&smaller.form, &smaller.options);
         set_shapes(&smaller);
@@ -85,6 +89,7 @@ vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_comput
                          const vlp_model_options *options, int32_t entities, int32_t relations,
                          bool vertical, bool training) {
     *out = NULL;
+    VLP_TRY(vlp_model_check(options));
     vlp_model *model = vlp_alloc_zero(1, sizeof *model);
     if (!model) return vlp_fail_memory("a model");
     model->backend = backend;
@@ -130,9 +135,9 @@ vlp_status vlp_model_keep_bf16(vlp_model *model) {
     for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
         if (!has_bf16(id) || table->rows == 0 || table->bf16) continue;
-        bool parts = id == VLP_TABLE_ENTITIES && model->form.similarity == VLP_MINUS_MODULUS;
-        table->layout =
-            parts ? vlp_bf16_layout_of(2, table->width / 2) : vlp_bf16_layout_of(1, table->width);
+        /* Parts of a unit that the similarity reads together are aligned each. */
+        int32_t parts = id == VLP_TABLE_ENTITIES ? vlp_similarity_parts(model->form.similarity) : 1;
+        table->layout = vlp_bf16_layout_of(parts, table->width / parts);
         size_t count =
             (size_t)padded_rows(model, table) * (size_t)vlp_bf16_layout_stride(&table->layout);
         table->bf16 = model->backend->memory->allocate(model->compute, count * sizeof *table->bf16);

@@ -1,9 +1,10 @@
 /* TransE: margin - |h + r - t|. */
 #include "model/gsf.h"
 
-void vlp_transe_form(vlp_form *form, const vlp_model_options *options) {
-    form->transform = VLP_TRANSLATE;
-    form->similarity = options->norm == VLP_NORM_L1 ? VLP_MINUS_L1 : VLP_MINUS_L2;
-    form->entity_width = form->relation_width = form->query_width = options->dim;
-    form->margin = (float)options->margin;
+/* |h + r - t| = |t - r - h| */
+static void inverse(float *out, const float *relation, const vlp_form *form) {
+    for (int32_t i = 0; i < form->relation_width; i++) out[i] = -relation[i];
 }
+
+VLP_DEFINE_MODEL(transe, .transform = VLP_TRANSLATE, .similarity = VLP_MINUS_L1, .has_norm = true,
+                 .inverse = inverse);

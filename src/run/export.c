@@ -19,26 +19,26 @@ static vlp_status write_array(const char *folder, const char *name, const float 
     return status;
 }
 
-/* Relations as others read them: phases in radians, translations apart from matrices. */
+/* Relations as others read them: the arrays that the model's row names. values (rows, relation_width) is
+ * changed. */
 static vlp_status write_relations(const char *folder, const vlp_run *run, float *values) {
     const vlp_form *form = &run->model->form;
+    const vlp_model_row *model = vlp_model_row_of(run->model->options.kind);
+    vlp_model_array arrays[VLP_MAX_MODEL_ARRAYS];
     int64_t rows = run->model->relations, width = form->relation_width;
-    if (form->transform == VLP_ROTATE)
-        for (int64_t i = 0; i < rows * width; i++) values[i] *= form->phase_scale;
-    if (form->transform != VLP_MATRIX_TRANSLATE)
-        return write_array(folder, "relations", values, rows, width);
-    int64_t matrix = (int64_t)form->query_width * form->entity_width, shift = form->query_width;
-    float *parts = vlp_alloc((size_t)(rows * width), sizeof *parts);
-    if (!parts) return vlp_fail_memory("an export");
-    for (int64_t i = 0; i < rows; i++) {
-        memcpy(parts + i * matrix, values + i * width, (size_t)matrix * sizeof *parts);
-        memcpy(parts + rows * matrix + i * shift, values + i * width + matrix,
-               (size_t)shift * sizeof *parts);
+    int32_t count = vlp_model_arrays(arrays, model, form);
+    float *array = vlp_alloc((size_t)(rows * width), sizeof *array);
+    if (!array) return vlp_fail_memory("an export");
+    for (int64_t i = 0; model->to_arrays && i < rows; i++) model->to_arrays(values + i * width, form);
+    vlp_status status = VLP_OK;
+    for (int32_t n = 0; n < count && status == VLP_OK; n++) {
+        int64_t part = arrays[n].width;
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(array + i * part, values + i * width + arrays[n].offset,
+                   (size_t)part * sizeof *array);
+        status = write_array(folder, arrays[n].name, array, rows, part);
     }
-    vlp_status status = write_array(folder, "relations", parts, rows, matrix);
-    if (status == VLP_OK)
-        status = write_array(folder, "translations", parts + rows * matrix, rows, shift);
-    vlp_free(parts);
+    vlp_free(array);
     return status;
 }
 

@@ -67,12 +67,12 @@ static int by_score(const void *left, const void *right) {
 
 /* Drops repeated triples and all but the best. */
 static void keep_best(miner *work) {
-    qsort(work->kept, (size_t)work->count, sizeof *work->kept, by_triple);
+    vlp_sort(work->kept, work->count, sizeof *work->kept, by_triple);
     int64_t distinct = 0;
     for (int64_t i = 0; i < work->count; i++)
         if (i == 0 || compare_triples(&work->kept[i], &work->kept[distinct - 1]) != 0)
             work->kept[distinct++] = work->kept[i];
-    qsort(work->kept, (size_t)distinct, sizeof *work->kept, by_score);
+    vlp_sort(work->kept, distinct, sizeof *work->kept, by_score);
     work->count = distinct < work->options.count ? distinct : work->options.count;
 }
 
@@ -227,6 +227,7 @@ out:
 static vlp_status open_state(miner *work) {
     const char *path = work->options.state;
     if (!path) return VLP_OK;
+    VLP_TRY(vlp_writer_check(path));
     VLP_TRY(set_identity(work));
     if (!vlp_path_exists(path)) return VLP_OK;
     if (work->options.resume) return load(work);

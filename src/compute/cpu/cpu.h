@@ -73,6 +73,24 @@ double cpu_square_chunk(const float *values, int64_t count);
 void cpu_similarities(const vlp_compute *compute, float *scores, const vlp_form *form, const float *one,
                       const float *const *others, int32_t count);
 
+/* Queries that are compared with one answer. */
+typedef struct cpu_pair_rows {
+    const float *q[CPU_MODULUS_ROWS];
+    float *q_grad[CPU_MODULUS_ROWS], weights[CPU_MODULUS_ROWS];
+    int32_t count;
+} cpu_pair_rows;
+
+/* q_grad += w dg/dq, k_grad += w dg/dk, of all rows; their count is 0 afterwards. */
+void cpu_similarities_backward(const vlp_compute *compute, const vlp_form *form, cpu_pair_rows *rows,
+                               float *k_grad, const float *k);
+
+/* Pairs whose answers are transformed by the relation, as the operations on pairs. */
+vlp_status cpu_transformed_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                                  const vlp_related_rows *queries, const vlp_pairs *pairs);
+vlp_status cpu_transformed_backward(vlp_compute *compute, const vlp_pair_gradients *out,
+                                    const vlp_form *form, const float *scores_grad,
+                                    const vlp_related_rows *queries, const vlp_pairs *pairs);
+
 /* The operations, one table per file. */
 extern const vlp_step_operations cpu_step_operations;
 extern const vlp_blas_operations cpu_blas_operations;
@@ -98,12 +116,12 @@ void cpu_inverse_norms(vlp_compute *compute, float *out, const float *table, int
                        int32_t width);
 void cpu_query(vlp_compute *compute, float *q, const vlp_form *form, const vlp_related_rows *heads,
                bool linear);
-vlp_status cpu_query_backward(vlp_compute *compute, float *heads_grad, float *relation_grad,
-                              const vlp_form *form, const float *q_grad, const vlp_related_rows *heads,
-                              bool linear);
 vlp_status cpu_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
                           const vlp_related_rows *queries, const float *entity_table, int32_t entities);
 /* k (count, query_width) of answers (count, entity_width). */
 void cpu_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp_related_rows *answers);
+vlp_status cpu_answer_backward(vlp_compute *compute, float *answers_grad, float *relation_grad,
+                               const vlp_form *form, const float *k_grad,
+                               const vlp_related_rows *answers);
 
 #endif

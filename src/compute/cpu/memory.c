@@ -11,9 +11,20 @@ enum { TILE_SCORES = 1 << 20 };
  * stored in front of them. */
 enum { LINE = 64 };
 
+/* Allocations from this size on are compared with the memory there is: the zeros that they are filled
+ * with would otherwise be the end of a process whose memory the system has promised and does not have.
+ */
+enum { LARGE = 64 << 20 };
+
+static bool there_is_memory(size_t bytes) {
+    int64_t available, total;
+    return bytes < LARGE || !vlp_memory_available(&available, &total) || bytes <= (size_t)available;
+}
+
 static void *cpu_allocate(vlp_compute *compute, size_t bytes) {
     (void)compute;
-    char *memory = bytes < SIZE_MAX - LINE ? vlp_alloc_zero(bytes + LINE, 1) : NULL;
+    char *memory =
+        bytes < SIZE_MAX - LINE && there_is_memory(bytes) ? vlp_alloc_zero(bytes + LINE, 1) : NULL;
     if (!memory) return NULL;
     char *line = memory + LINE - (uintptr_t)memory % LINE;
     memcpy(line - sizeof memory, &memory, sizeof memory);
@@ -73,11 +84,9 @@ static void cpu_dismiss(vlp_compute *compute, const void *memory) {
     (void)compute, (void)memory;
 }
 
-/* Allocations of the host fail by themselves, or grow into swap: free memory is not counted. */
 static bool cpu_available(vlp_compute *compute, int64_t *unused, int64_t *total) {
     (void)compute;
-    *unused = *total = 0;
-    return false;
+    return vlp_memory_available(unused, total);
 }
 
 static void cpu_fill_bytes(vlp_compute *compute, void *memory, int value, size_t bytes) {

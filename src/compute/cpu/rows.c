@@ -161,20 +161,16 @@ static void scale_columns(vlp_compute *compute, float *x, const float *scale, in
         for (int64_t j = 0; j < columns; j++) x[i * columns + j] *= scale[j];
 }
 
-/* d |z|^3 = 3 |z| z, for a real number and for both parts of a complex one. Returns the sum of cubes. */
-static float n3_row(float *g, const float *x, float weight, int32_t width, bool moduli) {
+/* d |x|^3 = 3 |x| x, for every part of a unit. Returns the sum of cubes. */
+static float n3_row(float *g, const float *x, float weight, int32_t width, int32_t parts) {
     float total = 0;
-    int32_t half = width / 2;
-    for (int32_t j = 0; moduli && j < half; j++) {
-        float size = sqrtf(x[j] * x[j] + x[j + half] * x[j + half]);
+    int32_t columns = width / parts;
+    for (int32_t j = 0; j < columns; j++) {
+        float square = 0;
+        for (int64_t i = j; i < width; i += columns) square += x[i] * x[i];
+        float size = parts == 1 ? fabsf(x[j]) : sqrtf(square);
         total += size * size * size;
-        g[j] += 3 * weight * size * x[j];
-        g[j + half] += 3 * weight * size * x[j + half];
-    }
-    for (int32_t j = 0; !moduli && j < width; j++) {
-        float size = fabsf(x[j]);
-        total += size * size * size;
-        g[j] += 3 * weight * size * x[j];
+        for (int64_t i = j; i < width; i += columns) g[i] += 3 * weight * size * x[i];
     }
     return total;
 }
@@ -195,7 +191,7 @@ static vlp_status n3_loss(vlp_compute *compute, double *loss, const vlp_table_gr
         int64_t row = segments->row[s];
         float times = (float)(segments->start[s + 1] - segments->start[s]);
         float *g = cpu_touch(grad, row);
-        parts[s] = times * n3_row(g, table + row * width, weight * times, width, options->moduli);
+        parts[s] = times * n3_row(g, table + row * width, weight * times, width, options->parts);
     }
     *loss += (double)weight * sum_in_order(parts, segments->segments);
     return VLP_OK;

@@ -1,6 +1,7 @@
 /* Scores of queries with all entities: a matrix product for dot models, tiles of entities for
  * distances. */
 #include "compute/cpu/cpu.h"
+#include "compute/cpu/units.h"
 
 enum { ROWS = CPU_MODULUS_ROWS };
 
@@ -30,9 +31,64 @@ static void distance_scores(vlp_compute *compute, const vlp_form *form, float *s
     }
 }
 
-static vlp_status moved_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
-                                   const vlp_related_rows *queries, const float *entity_table,
-                                   int32_t entities) {
+/* Scores of `count` queries q with the rows of a table, k. */
+static void table_scores(vlp_compute *compute, float *scores, const vlp_form *form, const float *q,
+                         const float *table, int32_t entities, int64_t count) {
+    switch (form->similarity) {
+    case VLP_DOT:
+        cpu_product(compute, scores,
+                    &(vlp_product){.transpose_b = true,
+                                   .m = count,
+                                   .n = entities,
+                                   .k = form->query_width,
+                                   .alpha = 1,
+                                   .lda = form->query_width,
+                                   .ldb = form->query_width,
+                                   .ldc = entities},
+                    q, table);
+        break;
+    case VLP_MINUS_L1:
+    case VLP_MINUS_L2:
+    case VLP_MINUS_MODULUS:
+        distance_scores(compute, form, scores, q, table, entities, count);
+        break;
+    }
+}
+
+/* k (entities, query_width) of all entities, by one relation. */
+static void transform_entities(vlp_compute *compute, float *k, const vlp_form *form, const float *r,
+                               const float *entity_table, int32_t entities) {
+    switch (form->transform) {
+        VLP_UNIT_LABELS {
+            float prepared[cpu_prepared_width(form) + 1];
+            const float *p = cpu_unit_prepare(form, prepared, r);
+#pragma omp parallel for num_threads(compute->threads) schedule(static)
+            for (int64_t i = 0; i < entities; i++)
+                cpu_unit_answer(form, k + i * form->query_width, entity_table + i * form->entity_width,
+                                p);
+            break;
+        }
+    case VLP_MATRIX_TRANSPOSED: /* does not transform answers */
+        assert(false);
+        break;
+    case VLP_MATRIX_TRANSLATE:
+        cpu_product(compute, k,
+                    &(vlp_product){.transpose_b = true,
+                                   .m = entities,
+                                   .n = form->query_width,
+                                   .k = form->entity_width,
+                                   .alpha = 1,
+                                   .lda = form->entity_width,
+                                   .ldb = form->entity_width,
+                                   .ldc = form->query_width},
+                    entity_table, r);
+        break;
+    }
+}
+
+static vlp_status transformed_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                                     const vlp_related_rows *queries, const float *entity_table,
+                                     int32_t entities) {
     int32_t width = form->query_width;
     int64_t count = queries->count;
     const int32_t *relations = queries->relations;
@@ -40,25 +96,17 @@ static vlp_status moved_all_scores(vlp_compute *compute, float *scores, const vl
     float *k = vlp_alloc((size_t)entities * (size_t)width, sizeof *k);
     bool *done = vlp_alloc_zero((size_t)count, sizeof *done);
     if (!k || !done) {
-        status = vlp_fail_memory("moved answers");
+        status = vlp_fail_memory("transformed answers");
         goto out;
     }
-    const vlp_product product = {.transpose_b = true,
-                                 .m = entities,
-                                 .n = width,
-                                 .k = form->entity_width,
-                                 .alpha = 1,
-                                 .lda = form->entity_width,
-                                 .ldb = form->entity_width,
-                                 .ldc = width};
     for (int64_t first = 0; first < count; first++) { /* every relation of the batch once */
         if (done[first]) continue;
-        const float *w = queries->relation_table + (int64_t)relations[first] * form->relation_width;
-        cpu_product(compute, k, &product, entity_table, w);
+        const float *r = queries->relation_table + (int64_t)relations[first] * form->relation_width;
+        transform_entities(compute, k, form, r, entity_table, entities);
         for (int64_t i = first; i < count; i++) {
             if (relations[i] != relations[first]) continue;
-            distance_scores(compute, form, scores + i * entities, queries->rows + i * width, k, entities,
-                            1);
+            table_scores(compute, scores + i * entities, form, queries->rows + i * width, k, entities,
+                         1);
             done[i] = true;
         }
     }
@@ -71,20 +119,8 @@ out:
 vlp_status cpu_all_scores(vlp_compute *compute, float *scores, const vlp_form *form,
                           const vlp_related_rows *queries, const float *entity_table, int32_t entities) {
     if (vlp_form_transforms_answers(form))
-        return moved_all_scores(compute, scores, form, queries, entity_table, entities);
-    if (form->similarity == VLP_DOT)
-        cpu_product(compute, scores,
-                    &(vlp_product){.transpose_b = true,
-                                   .m = queries->count,
-                                   .n = entities,
-                                   .k = form->query_width,
-                                   .alpha = 1,
-                                   .lda = form->query_width,
-                                   .ldb = form->entity_width,
-                                   .ldc = entities},
-                    queries->rows, entity_table);
-    else
-        distance_scores(compute, form, scores, queries->rows, entity_table, entities, queries->count);
+        return transformed_scores(compute, scores, form, queries, entity_table, entities);
+    table_scores(compute, scores, form, queries->rows, entity_table, entities, queries->count);
     return VLP_OK;
 }
 

@@ -1,26 +1,11 @@
-/* Queries from heads and relations, answers moved by relations, and their gradients. Gradients of
- * relations are summed relation by relation, so that no two threads write the same row. */
+/* Queries from head entities and relations, answers transformed by relations, and their gradients.
+ * Gradients of relations are summed relation by relation, so that no two threads write the same row. */
 #include <string.h>
 
-#include "base/vector_math.h"
 #include "compute/cpu/cpu.h"
+#include "compute/cpu/units.h"
 
-/* ---- One row ------------------------------------------------------------------------------------- */
-
-VLP_CLONES static void scale_complex(float *q, const float *h, const float *r, int32_t half) {
-    for (int32_t j = 0; j < half; j++) {
-        q[j] = h[j] * r[j] - h[j + half] * r[j + half];
-        q[j + half] = h[j] * r[j + half] + h[j + half] * r[j];
-    }
-}
-
-/* cos and sin in two loops: in one they do not become vectors. */
-VLP_CLONES static void phases(float *cosine, float *sine, const float *rho, float scale, int32_t count) {
-#pragma omp simd
-    for (int32_t j = 0; j < count; j++) cosine[j] = cosf(rho[j] * scale);
-#pragma omp simd
-    for (int32_t j = 0; j < count; j++) sine[j] = sinf(rho[j] * scale);
-}
+/* ---- Matrices ------------------------------------------------------------------------------------ */
 
 /* y = W x with W (rows, columns); transposed: y = W^T x. */
 VLP_CLONES static void matrix_row(float *y, const float *w, const float *x, int32_t rows,
@@ -50,115 +35,93 @@ static void add(float *to, const float *from, int32_t width) {
     for (int32_t j = 0; j < width; j++) to[j] += from[j];
 }
 
-/* q of one head. `spare` holds 2 * query_width floats. */
-static void query_row(const vlp_form *form, float *q, const float *h, const float *r, bool linear,
-                      float *spare) {
+/* ---- One row ------------------------------------------------------------------------------------- */
+
+/* What a row is: a head entity that becomes a query, a query without its bias b_r, or an answer. */
+typedef enum row_kind { ROW_QUERY, ROW_LINEAR_QUERY, ROW_ANSWER } row_kind;
+
+/* Floats of working memory per row. */
+static int64_t spare_width(const vlp_form *form) {
+    int64_t prepared = cpu_prepared_width(form);
+    return prepared > form->entity_width ? prepared : form->entity_width;
+}
+
+static void transform_row(const vlp_form *form, row_kind kind, float *y, const float *x, const float *r,
+                          float *spare) {
     int32_t width = form->query_width, entity = form->entity_width;
     switch (form->transform) {
-    case VLP_TRANSLATE:
-        memcpy(q, h, (size_t)width * sizeof *q);
-        if (!linear) add(q, r, width);
-        break;
-    case VLP_SCALE:
-        for (int32_t j = 0; j < width; j++) q[j] = h[j] * r[j];
-        break;
-    case VLP_SCALE_COMPLEX:
-        scale_complex(q, h, r, width / 2);
-        break;
-    case VLP_ROTATE:
-        phases(spare, spare + width / 2, r, form->phase_scale, width / 2);
-        scale_complex(q, h, spare, width / 2);
-        break;
+        VLP_UNIT_LABELS {
+            const float *p = cpu_unit_prepare(form, spare, r);
+            if (kind == ROW_ANSWER)
+                cpu_unit_answer(form, y, x, p);
+            else
+                cpu_unit_query(form, y, x, p, kind == ROW_LINEAR_QUERY);
+            break;
+        }
     case VLP_MATRIX_TRANSPOSED:
-        matrix_row(q, r, h, entity, width, true);
+        matrix_row(y, r, x, entity, width, true);
         break;
     case VLP_MATRIX_TRANSLATE:
-        matrix_row(q, r, h, width, entity, false);
-        if (!linear) add(q, r + (int64_t)width * entity, width);
+        matrix_row(y, r, x, width, entity, false);
+        if (kind == ROW_QUERY) add(y, r + (int64_t)width * entity, width);
         break;
     }
 }
 
-/* h_grad += d q / d h, r_grad += d q / d r, of one query. `spare` holds 2 * max(width, entity) floats.
- */
-static void query_row_backward(const vlp_form *form, float *h_grad, float *r_grad, const float *dq,
-                               const float *h, const float *r, bool linear, float *spare) {
-    int32_t width = form->query_width, entity = form->entity_width, half = width / 2;
-    const float *turn = r;
+/* The gradients of one row; rows->p is the relation's row. */
+static void transform_row_backward(const vlp_form *form, row_kind kind, const cpu_backward_rows *rows,
+                                   float *spare) {
+    int32_t width = form->query_width, entity = form->entity_width;
+    const float *dy = rows->dy, *x = rows->x, *r = rows->p;
+    float *x_grad = rows->x_grad, *r_grad = rows->r_grad;
     switch (form->transform) {
-    case VLP_TRANSLATE:
-        add(h_grad, dq, width);
-        if (!linear) add(r_grad, dq, width);
-        break;
-    case VLP_SCALE:
-        for (int32_t j = 0; j < width; j++) h_grad[j] += dq[j] * r[j];
-        for (int32_t j = 0; j < width; j++) r_grad[j] += dq[j] * h[j];
-        break;
-    case VLP_ROTATE:
-        phases(spare, spare + half, r, form->phase_scale, half);
-        turn = spare;
-        for (int32_t j = 0; j < half; j++) {
-            /* d q / d theta = i q: the gradient along the circle. */
-            float re = h[j] * turn[j] - h[j + half] * turn[j + half];
-            float im = h[j] * turn[j + half] + h[j + half] * turn[j];
-            r_grad[j] += form->phase_scale * (dq[j + half] * re - dq[j] * im);
+        VLP_UNIT_LABELS {
+            cpu_backward_rows units = *rows;
+            units.p = cpu_unit_prepare(form, spare, r);
+            if (kind == ROW_ANSWER)
+                cpu_unit_answer_backward(form, &units);
+            else
+                cpu_unit_query_backward(form, &units, kind == ROW_LINEAR_QUERY);
+            break;
         }
-        /* fall through: h is turned as by any complex number */
-        __attribute__((fallthrough));
-    case VLP_SCALE_COMPLEX:
-        for (int32_t j = 0; j < half; j++) {
-            h_grad[j] += dq[j] * turn[j] + dq[j + half] * turn[j + half];
-            h_grad[j + half] += dq[j + half] * turn[j] - dq[j] * turn[j + half];
-        }
-        if (form->transform == VLP_ROTATE) break;
-        for (int32_t j = 0; j < half; j++) {
-            r_grad[j] += dq[j] * h[j] + dq[j + half] * h[j + half];
-            r_grad[j + half] += dq[j + half] * h[j] - dq[j] * h[j + half];
-        }
-        break;
     case VLP_MATRIX_TRANSPOSED:
-        matrix_row(spare, r, dq, entity, width, false);
-        add(h_grad, spare, entity);
-        outer_row(r_grad, h, dq, entity, width);
+        matrix_row(spare, r, dy, entity, width, false);
+        add(x_grad, spare, entity);
+        outer_row(r_grad, x, dy, entity, width);
         break;
     case VLP_MATRIX_TRANSLATE:
-        matrix_row(spare, r, dq, width, entity, true);
-        add(h_grad, spare, entity);
-        outer_row(r_grad, dq, h, width, entity);
-        if (!linear) add(r_grad + (int64_t)width * entity, dq, width);
+        matrix_row(spare, r, dy, width, entity, true);
+        add(x_grad, spare, entity);
+        outer_row(r_grad, dy, x, width, entity);
+        if (kind == ROW_QUERY) add(r_grad + (int64_t)width * entity, dy, width);
         break;
     }
 }
 
 /* ---- Batches ------------------------------------------------------------------------------------- */
 
-static int64_t spare_width(const vlp_form *form) {
-    return 2 *
-           (int64_t)(form->query_width > form->entity_width ? form->query_width : form->entity_width);
-}
-
-void cpu_query(vlp_compute *compute, float *q, const vlp_form *form, const vlp_related_rows *heads,
-               bool linear) {
-    int64_t width = spare_width(form), count = heads->count;
+static void transform_rows(vlp_compute *compute, float *y, const vlp_form *form,
+                           const vlp_related_rows *rows, row_kind kind) {
+    int64_t width = spare_width(form), count = rows->count;
 #pragma omp parallel num_threads(compute->threads) if (count * form->query_width > 4096)
     {
         float spare[width];
 #pragma omp for schedule(static)
         for (int64_t i = 0; i < count; i++)
-            query_row(form, q + i * form->query_width, heads->rows + i * form->entity_width,
-                      heads->relation_table + (int64_t)heads->relations[i] * form->relation_width,
-                      linear, spare);
+            transform_row(form, kind, y + i * form->query_width, rows->rows + i * form->entity_width,
+                          rows->relation_table + (int64_t)rows->relations[i] * form->relation_width,
+                          spare);
     }
 }
 
-vlp_status cpu_query_backward(vlp_compute *compute, float *heads_grad, float *relation_grad,
-                              const vlp_form *form, const float *q_grad, const vlp_related_rows *heads,
-                              bool linear) {
+static vlp_status transform_rows_backward(vlp_compute *compute, float *rows_grad, float *relation_grad,
+                                          const vlp_form *form, const float *y_grad,
+                                          const vlp_related_rows *rows, row_kind kind) {
     cpu_segments *segments = &compute->segments;
     compute->segments_of = NULL;
-    VLP_TRY(cpu_segments_make(segments, heads->relations, heads->count, heads->relation_count));
+    VLP_TRY(cpu_segments_make(segments, rows->relations, rows->count, rows->relation_count));
     int64_t width = spare_width(form);
-#pragma omp parallel num_threads(compute->threads) if (heads->count * form->query_width > 4096)
+#pragma omp parallel num_threads(compute->threads) if (rows->count * form->query_width > 4096)
     {
         float spare[width];
 #pragma omp for schedule(dynamic, 1)
@@ -166,70 +129,81 @@ vlp_status cpu_query_backward(vlp_compute *compute, float *heads_grad, float *re
             int64_t row = (int64_t)segments->row[s] * form->relation_width;
             for (int64_t at = segments->start[s]; at < segments->start[s + 1]; at++) {
                 int64_t i = segments->order[at];
-                query_row_backward(form, heads_grad + i * form->entity_width, relation_grad + row,
-                                   q_grad + i * form->query_width, heads->rows + i * form->entity_width,
-                                   heads->relation_table + row, linear, spare);
+                cpu_backward_rows one = {.x_grad = rows_grad + i * form->entity_width,
+                                         .r_grad = relation_grad + row,
+                                         .dy = y_grad + i * form->query_width,
+                                         .x = rows->rows + i * form->entity_width,
+                                         .p = rows->relation_table + row};
+                transform_row_backward(form, kind, &one, spare);
             }
         }
     }
     return VLP_OK;
 }
 
+void cpu_query(vlp_compute *compute, float *q, const vlp_form *form, const vlp_related_rows *heads,
+               bool linear) {
+    transform_rows(compute, q, form, heads, linear ? ROW_LINEAR_QUERY : ROW_QUERY);
+}
+
+static vlp_status query_backward(vlp_compute *compute, float *heads_grad, float *relation_grad,
+                                 const vlp_form *form, const float *q_grad,
+                                 const vlp_related_rows *heads, bool linear) {
+    return transform_rows_backward(compute, heads_grad, relation_grad, form, q_grad, heads,
+                                   linear ? ROW_LINEAR_QUERY : ROW_QUERY);
+}
+
 void cpu_answer(vlp_compute *compute, float *k, const vlp_form *form, const vlp_related_rows *answers) {
     if (vlp_form_transforms_answers(form))
-        cpu_query(compute, k, form, answers, true);
+        transform_rows(compute, k, form, answers, ROW_ANSWER);
     else if (k != answers->rows)
         memcpy(k, answers->rows, (size_t)(answers->count * form->query_width) * sizeof *k);
 }
 
-static vlp_status answer_backward(vlp_compute *compute, float *answers_grad, float *relation_grad,
-                                  const vlp_form *form, const float *k_grad,
-                                  const vlp_related_rows *answers) {
+vlp_status cpu_answer_backward(vlp_compute *compute, float *answers_grad, float *relation_grad,
+                               const vlp_form *form, const float *k_grad,
+                               const vlp_related_rows *answers) {
     if (vlp_form_transforms_answers(form))
-        return cpu_query_backward(compute, answers_grad, relation_grad, form, k_grad, answers, true);
+        return transform_rows_backward(compute, answers_grad, relation_grad, form, k_grad, answers,
+                                       ROW_ANSWER);
     for (int64_t i = 0; i < answers->count * form->query_width; i++) answers_grad[i] += k_grad[i];
     return VLP_OK;
 }
 
-/* ---- The relation asked for ---------------------------------------------------------------------- */
+/* ---- Relation prediction ------------------------------------------------------------------------- */
 
-/* The score is linear in the relation's row; v is what multiplies it. */
 static void relation_row(const vlp_form *form, float *v, const float *h, const float *t) {
-    int32_t width = form->entity_width, half = width / 2;
-    if (form->transform == VLP_SCALE_COMPLEX) {
-        for (int32_t j = 0; j < half; j++) {
-            v[j] = h[j] * t[j] + h[j + half] * t[j + half];
-            v[j + half] = h[j] * t[j + half] - h[j + half] * t[j];
-        }
-    } else if (form->transform == VLP_SCALE) {
-        for (int32_t j = 0; j < width; j++) v[j] = h[j] * t[j];
-    } else { /* RESCAL: h t^T */
+    switch (form->transform) {
+        VLP_UNIT_LABELS
+        cpu_unit_relation_query(form, v, h, t);
+        break;
+    case VLP_MATRIX_TRANSPOSED: /* h t^T */
         memset(v, 0, (size_t)form->relation_width * sizeof *v);
-        outer_row(v, h, t, width, width);
+        outer_row(v, h, t, form->entity_width, form->query_width);
+        break;
+    case VLP_MATRIX_TRANSLATE: /* not linear in the relation */
+        assert(false);
+        break;
     }
 }
 
 static void relation_row_backward(const vlp_form *form, float *h_grad, float *t_grad, const float *dv,
                                   const float *h, const float *t) {
-    int32_t width = form->entity_width, half = width / 2;
-    if (form->transform == VLP_SCALE_COMPLEX) {
-        for (int32_t j = 0; j < half; j++) {
-            h_grad[j] += dv[j] * t[j] + dv[j + half] * t[j + half];
-            h_grad[j + half] += dv[j] * t[j + half] - dv[j + half] * t[j];
-            t_grad[j] += dv[j] * h[j] - dv[j + half] * h[j + half];
-            t_grad[j + half] += dv[j] * h[j + half] + dv[j + half] * h[j];
-        }
-    } else if (form->transform == VLP_SCALE) {
-        for (int32_t j = 0; j < width; j++) {
-            h_grad[j] += dv[j] * t[j];
-            t_grad[j] += dv[j] * h[j];
-        }
-    } else {
+    int32_t width = form->entity_width;
+    switch (form->transform) {
+        VLP_UNIT_LABELS
+        cpu_unit_relation_query_backward(form, h_grad, t_grad, dv, h, t);
+        break;
+    case VLP_MATRIX_TRANSPOSED:
         for (int32_t i = 0; i < width; i++)
             for (int32_t j = 0; j < width; j++) {
                 h_grad[i] += dv[(int64_t)i * width + j] * t[j];
                 t_grad[j] += dv[(int64_t)i * width + j] * h[i];
             }
+        break;
+    case VLP_MATRIX_TRANSLATE: /* not linear in the relation */
+        assert(false);
+        break;
     }
 }
 
@@ -253,8 +227,8 @@ static void relation_query_backward(vlp_compute *compute, float *heads_grad, flo
 }
 
 const vlp_transform_operations cpu_transform_operations = {.query = cpu_query,
-                                                           .query_backward = cpu_query_backward,
-                                                           .answer_backward = answer_backward,
+                                                           .query_backward = query_backward,
+                                                           .answer_backward = cpu_answer_backward,
                                                            .relation_query = relation_query,
                                                            .relation_query_backward =
                                                                relation_query_backward};

@@ -278,7 +278,7 @@ void cuda_convert_rows(vlp_compute *compute, vlp_bf16 *out, const vlp_bf16_layou
 
 /* ---- N3 ------------------------------------------------------------------------------------------ */
 
-/* d |z|^3 = 3 |z| z, for a real number and for both parts of a complex one. A block for every item; the
+/* d |x|^3 = 3 |x| x, for every part of a unit. A block for every item; the
  * first of a segment works for all of it: they all mean the same row. */
 __global__ static void n3_rows(float *parts, vlp_table_gradient grad, const float *table,
                                const uint8_t *holds, cuda_segments segments, int64_t count,
@@ -289,17 +289,18 @@ __global__ static void n3_rows(float *parts, vlp_table_gradient grad, const floa
     if (!begins && threadIdx.x == 0) parts[at] = 0;
     if (!begins) return;
     float times = static_cast<float>(segment_end(segments.keys, at, count) - at), total = 0;
-    bool add = !holds || holds[at], moduli = options.moduli;
+    bool add = !holds || holds[at];
     int32_t width = grad.width;
     const float *x = table + static_cast<int64_t>(segments.keys[at]) * width;
     float *g = grad.rows + static_cast<int64_t>(segments.keys[at]) * width;
-    int32_t half = moduli ? width / 2 : 0;
-    for (int32_t j = threadIdx.x; j < width - half; j += blockDim.x) {
-        float size = moduli ? sqrtf(x[j] * x[j] + x[j + half] * x[j + half]) : fabsf(x[j]);
+    int32_t columns = width / options.parts;
+    for (int32_t j = threadIdx.x; j < columns; j += blockDim.x) {
+        float square = 0;
+        for (int32_t i = j; i < width; i += columns) square += x[i] * x[i];
+        float size = options.parts == 1 ? fabsf(x[j]) : sqrtf(square);
         float slope = 3 * options.weight * times * size;
         total += size * size * size;
-        g[j] = (add ? g[j] : 0.0f) + slope * x[j];
-        if (moduli) g[j + half] = (add ? g[j + half] : 0.0f) + slope * x[j + half];
+        for (int32_t i = j; i < width; i += columns) g[i] = (add ? g[i] : 0.0f) + slope * x[i];
     }
     total = block_sum(total, shared);
     if (threadIdx.x == 0) parts[at] = times * total;

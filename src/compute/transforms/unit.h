@@ -14,6 +14,8 @@
  *   VLP_NAME_SUMS            sums over a row that the forward pass needs
  *   VLP_NAME_SUMS_BACKWARD   further sums that the backward pass needs
  *   VLP_NAME_ANSWERS         1 where answers are transformed, 0 where k = t
+ *   VLP_NAME_BILINEAR        1 where q is bilinear in h and r, and k = t: a dot product with k is then
+ *                            <r, v> for some v of h and t, and relations can be predicted
  *
  * and these functions. `p` is the prepared unit, or r where PREPARED is 0. Outputs named _grad are added
  * to, others are set. Gradients of the relation are those of the trained r, not of p.

@@ -1,0 +1,272 @@
+/* Every loop is written once, for a transform that is a constant, and instantiated for all of them.
+ *
+ * Which loops have clones for processors decides where products and sums are contracted, and so the last
+ * digits: changing it changes the bits of trained models. */
+#include "compute/cpu/units.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/simd.h"
+#include "base/vector_math.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* ---- Loops over units ---------------------------------------------------------------------------- */
+
+INLINE void load(float *unit, const float *row, int32_t j, int32_t parts, int32_t columns) {
+    for (int32_t part = 0; part < parts; part++) unit[part] = row[(int64_t)part * columns + j];
+}
+
+INLINE void store(float *row, const float *unit, int32_t j, int32_t parts, int32_t columns) {
+    for (int32_t part = 0; part < parts; part++) row[(int64_t)part * columns + j] = unit[part];
+}
+
+/* Numbers of a unit of p. */
+INLINE int32_t prepared_parts(vlp_transform transform) {
+    vlp_transform_traits traits = vlp_transform_traits_of(transform);
+    return traits.prepared > 0 ? traits.prepared : traits.relation_parts;
+}
+
+INLINE void prepare_units(vlp_transform transform, float *restrict p, const float *restrict r,
+                          float scale, int32_t columns) {
+    vlp_transform_traits traits = vlp_transform_traits_of(transform);
+    for (int32_t j = 0; j < columns; j++) {
+        float from[VLP_MAX_RELATION_PARTS], to[VLP_MAX_PREPARED];
+        load(from, r, j, traits.relation_parts, columns);
+        vlp_unit_prepare(transform, to, from, scale);
+        store(p, to, j, traits.prepared, columns);
+    }
+}
+
+/* The sums of a pass, into row->sums: of the forward pass over x, of the backward pass over dy. */
+INLINE void sum_units(vlp_transform transform, vlp_unit_row *row, const float *restrict x,
+                      const float *restrict p, bool backward, int32_t columns) {
+    vlp_transform_traits traits = vlp_transform_traits_of(transform);
+    int32_t first = backward ? traits.sums : 0, count = backward ? traits.sums_backward : traits.sums;
+    float a = 0, b = 0, c = 0;
+    _Static_assert(VLP_MAX_SUMS == 3, "a variable for each sum");
+#pragma omp simd reduction(+ : a, b, c)
+    for (int32_t j = 0; j < columns; j++) {
+        float unit[VLP_MAX_PARTS], prepared[VLP_MAX_PREPARED], terms[VLP_MAX_SUMS] = {0, 0, 0};
+        load(unit, x, j, traits.parts, columns);
+        load(prepared, p, j, prepared_parts(transform), columns);
+        if (backward)
+            vlp_unit_terms_backward(transform, terms, unit, prepared);
+        else
+            vlp_unit_terms(transform, terms, unit, prepared);
+        a += terms[0];
+        b += terms[1];
+        c += terms[2];
+    }
+    const float sums[VLP_MAX_SUMS] = {a, b, c};
+    for (int32_t i = 0; i < count; i++) row->sums[first + i] = sums[i];
+}
+
+/* y = the query or the answer of x. `row` is a copy, so that no store can change it. */
+INLINE void transform_units(vlp_transform transform, float *restrict y, const float *restrict x,
+                            const float *restrict p, vlp_unit_row row, bool answer, int32_t columns) {
+    int32_t parts = vlp_transform_traits_of(transform).parts;
+    for (int32_t j = 0; j < columns; j++) {
+        float unit[VLP_MAX_PARTS], prepared[VLP_MAX_PREPARED], out[VLP_MAX_PARTS];
+        load(unit, x, j, parts, columns);
+        load(prepared, p, j, prepared_parts(transform), columns);
+        if (answer)
+            vlp_unit_answer(transform, out, unit, prepared, &row);
+        else
+            vlp_unit_query(transform, out, unit, prepared, &row);
+        store(y, out, j, parts, columns);
+    }
+}
+
+INLINE void backward_units(vlp_transform transform, cpu_backward_rows rows, vlp_unit_row row,
+                           bool answer, int32_t columns) {
+    vlp_transform_traits traits = vlp_transform_traits_of(transform);
+    float *restrict x_grad = rows.x_grad, *restrict r_grad = rows.r_grad;
+    const float *restrict dy = rows.dy, *restrict x = rows.x, *restrict p = rows.p;
+    for (int32_t j = 0; j < columns; j++) {
+        float unit[VLP_MAX_PARTS], prepared[VLP_MAX_PREPARED], d[VLP_MAX_PARTS];
+        float dx[VLP_MAX_PARTS], dr[VLP_MAX_RELATION_PARTS];
+        load(unit, x, j, traits.parts, columns);
+        load(prepared, p, j, prepared_parts(transform), columns);
+        load(d, dy, j, traits.parts, columns);
+        load(dx, x_grad, j, traits.parts, columns);
+        load(dr, r_grad, j, traits.relation_parts, columns);
+        if (answer) {
+            vlp_unit_answer_grad_tail(transform, dx, d, prepared, &row);
+            vlp_unit_answer_grad_relation(transform, dr, d, unit, prepared, &row);
+        } else {
+            vlp_unit_query_grad_head(transform, dx, d, prepared, &row);
+            vlp_unit_query_grad_relation(transform, dr, d, unit, prepared, &row);
+        }
+        store(x_grad, dx, j, traits.parts, columns);
+        store(r_grad, dr, j, traits.relation_parts, columns);
+    }
+}
+
+/* Of a bilinear transform: the score <q(h, r), t> is <r, v>, v its gradient of r, and <dv, v> is the
+ * score with dv in the place of r. So the formulas of the query serve here too. */
+INLINE void relation_units(vlp_transform transform, float *restrict v, const float *restrict h,
+                           const float *restrict t, int32_t columns) {
+    vlp_transform_traits traits = vlp_transform_traits_of(transform);
+    const vlp_unit_row row = {.linear = true};
+    for (int32_t j = 0; j < columns; j++) {
+        float head[VLP_MAX_PARTS], tail[VLP_MAX_PARTS];
+        float none[VLP_MAX_PREPARED] = {0}, out[VLP_MAX_RELATION_PARTS] = {0};
+        load(head, h, j, traits.parts, columns);
+        load(tail, t, j, traits.parts, columns);
+        vlp_unit_query_grad_relation(transform, out, tail, head, none, &row);
+        store(v, out, j, traits.relation_parts, columns);
+    }
+}
+
+INLINE void relation_backward_units(vlp_transform transform, float *restrict h_grad,
+                                    float *restrict t_grad, const float *restrict dv,
+                                    const float *restrict h, const float *restrict t, int32_t columns) {
+    vlp_transform_traits traits = vlp_transform_traits_of(transform);
+    const vlp_unit_row row = {.linear = true};
+    for (int32_t j = 0; j < columns; j++) {
+        float head[VLP_MAX_PARTS], tail[VLP_MAX_PARTS], d[VLP_MAX_PREPARED] = {0};
+        float dh[VLP_MAX_PARTS], dt[VLP_MAX_PARTS], q[VLP_MAX_PARTS];
+        load(head, h, j, traits.parts, columns);
+        load(tail, t, j, traits.parts, columns);
+        load(d, dv, j, traits.relation_parts, columns);
+        load(dh, h_grad, j, traits.parts, columns);
+        load(dt, t_grad, j, traits.parts, columns);
+        vlp_unit_query_grad_head(transform, dh, tail, d, &row);
+        vlp_unit_query(transform, q, head, d, &row);
+        for (int32_t part = 0; part < traits.parts; part++) dt[part] += q[part];
+        store(h_grad, dh, j, traits.parts, columns);
+        store(t_grad, dt, j, traits.parts, columns);
+    }
+}
+
+/* ---- Instances ----------------------------------------------------------------------------------- */
+
+typedef struct unit_loops {
+    void (*prepare)(float *p, const float *r, float scale, int32_t columns);
+    void (*sums)(vlp_unit_row *row, const float *x, const float *dy, const float *p, int32_t columns);
+    void (*query)(float *q, const float *h, const float *p, const vlp_unit_row *row, int32_t columns);
+    void (*query_backward)(const cpu_backward_rows *rows, const vlp_unit_row *row, int32_t columns);
+    void (*answer)(float *k, const float *t, const float *p, const vlp_unit_row *row, int32_t columns);
+    void (*answer_backward)(const cpu_backward_rows *rows, const vlp_unit_row *row, int32_t columns);
+    void (*relation)(float *v, const float *h, const float *t, int32_t columns);
+    void (*relation_backward)(float *h_grad, float *t_grad, const float *dv, const float *h,
+                              const float *t, int32_t columns);
+} unit_loops;
+
+#define LOOPS(NAME, name, ...)                                                                          \
+    VLP_CLONES static void name##_prepare(float *p, const float *r, float scale, int32_t columns) {     \
+        prepare_units(VLP_##NAME, p, r, scale, columns);                                                \
+    }                                                                                                   \
+    VLP_CLONES static void name##_sums(vlp_unit_row *row, const float *x, const float *dy,              \
+                                       const float *p, int32_t columns) {                               \
+        if (vlp_transform_traits_of(VLP_##NAME).sums > 0)                                               \
+            sum_units(VLP_##NAME, row, x, p, false, columns);                                           \
+        if (vlp_transform_traits_of(VLP_##NAME).sums_backward > 0 && dy)                                \
+            sum_units(VLP_##NAME, row, dy, p, true, columns);                                           \
+    }                                                                                                   \
+    VLP_CLONES static void name##_query(float *q, const float *h, const float *p,                       \
+                                        const vlp_unit_row *row, int32_t columns) {                     \
+        transform_units(VLP_##NAME, q, h, p, *row, false, columns);                                     \
+    }                                                                                                   \
+    static void name##_query_backward(const cpu_backward_rows *rows, const vlp_unit_row *row,           \
+                                      int32_t columns) {                                                \
+        backward_units(VLP_##NAME, *rows, *row, false, columns);                                        \
+    }                                                                                                   \
+    VLP_CLONES static void name##_answer(float *k, const float *t, const float *p,                      \
+                                         const vlp_unit_row *row, int32_t columns) {                    \
+        transform_units(VLP_##NAME, k, t, p, *row, true, columns);                                      \
+    }                                                                                                   \
+    VLP_CLONES static void name##_answer_backward(const cpu_backward_rows *rows,                        \
+                                                  const vlp_unit_row *row, int32_t columns) {           \
+        backward_units(VLP_##NAME, *rows, *row, true, columns);                                         \
+    }                                                                                                   \
+    static void name##_relation(float *v, const float *h, const float *t, int32_t columns) {            \
+        relation_units(VLP_##NAME, v, h, t, columns);                                                   \
+    }                                                                                                   \
+    static void name##_relation_backward(float *h_grad, float *t_grad, const float *dv, const float *h, \
+                                         const float *t, int32_t columns) {                             \
+        relation_backward_units(VLP_##NAME, h_grad, t_grad, dv, h, t, columns);                         \
+    }                                                                                                   \
+    static const unit_loops name##_loops = {name##_prepare,  name##_sums,                               \
+                                            name##_query,    name##_query_backward,                     \
+                                            name##_answer,   name##_answer_backward,                    \
+                                            name##_relation, name##_relation_backward};
+VLP_UNIT_TRANSFORMS(LOOPS, )
+#undef LOOPS
+
+static const unit_loops *loops_of(const vlp_form *form) {
+    switch (form->transform) {
+#define LABEL(NAME, name, ...)                                                                          \
+    case VLP_##NAME:                                                                                    \
+        return &name##_loops;
+        VLP_UNIT_TRANSFORMS(LABEL, )
+#undef LABEL
+    case VLP_MATRIX_TRANSPOSED:
+    case VLP_MATRIX_TRANSLATE:
+        break;
+    }
+    assert(false); /* a matrix transform has no units */
+    return NULL;
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------------- */
+
+/* Instead of rotate's formula: cosines and sines are vectorized only in loops of their own. */
+VLP_CLONES static void phases(float *cosine, float *sine, const float *rho, float scale, int32_t count) {
+#pragma omp simd
+    for (int32_t j = 0; j < count; j++) cosine[j] = cosf(rho[j] * scale);
+#pragma omp simd
+    for (int32_t j = 0; j < count; j++) sine[j] = sinf(rho[j] * scale);
+}
+
+const float *cpu_unit_prepare(const vlp_form *form, float *spare, const float *r) {
+    int32_t columns = vlp_form_columns(form);
+    if (vlp_transform_traits_of(form->transform).prepared == 0) return r;
+    if (form->transform == VLP_ROTATE)
+        phases(spare, spare + columns, r, form->phase_scale, columns);
+    else
+        loops_of(form)->prepare(spare, r, form->phase_scale, columns);
+    return spare;
+}
+
+/* dy NULL: in the forward pass. */
+static vlp_unit_row row_of(const vlp_form *form, const float *x, const float *dy, const float *p,
+                           bool linear) {
+    vlp_unit_row row = {.scale = form->phase_scale, .linear = linear};
+    if (vlp_transform_traits_of(form->transform).sums > 0)
+        loops_of(form)->sums(&row, x, dy, p, vlp_form_columns(form));
+    return row;
+}
+
+void cpu_unit_query(const vlp_form *form, float *q, const float *h, const float *p, bool linear) {
+    vlp_unit_row row = row_of(form, h, NULL, p, linear);
+    loops_of(form)->query(q, h, p, &row, vlp_form_columns(form));
+}
+
+void cpu_unit_query_backward(const vlp_form *form, const cpu_backward_rows *rows, bool linear) {
+    vlp_unit_row row = row_of(form, rows->x, rows->dy, rows->p, linear);
+    loops_of(form)->query_backward(rows, &row, vlp_form_columns(form));
+}
+
+void cpu_unit_answer(const vlp_form *form, float *k, const float *t, const float *p) {
+    vlp_unit_row row = row_of(form, t, NULL, p, true);
+    loops_of(form)->answer(k, t, p, &row, vlp_form_columns(form));
+}
+
+void cpu_unit_answer_backward(const vlp_form *form, const cpu_backward_rows *rows) {
+    vlp_unit_row row = row_of(form, rows->x, rows->dy, rows->p, true);
+    loops_of(form)->answer_backward(rows, &row, vlp_form_columns(form));
+}
+
+void cpu_unit_relation_query(const vlp_form *form, float *v, const float *h, const float *t) {
+    assert(vlp_transform_traits_of(form->transform).bilinear);
+    loops_of(form)->relation(v, h, t, vlp_form_columns(form));
+}
+
+void cpu_unit_relation_query_backward(const vlp_form *form, float *h_grad, float *t_grad,
+                                      const float *dv, const float *h, const float *t) {
+    assert(vlp_transform_traits_of(form->transform).bilinear);
+    loops_of(form)->relation_backward(h_grad, t_grad, dv, h, t, vlp_form_columns(form));
+}
