@@ -31,12 +31,14 @@ enum cuda_slot {
     SLOT_SUMS,
     SLOT_MEAN_IDS,
     SLOT_COLUMNS,
+    SLOT_UNIT_SUMS,
     SLOT_TRANSFORMED_ROWS,
-    SLOT_TRANSFORMED_MATRICES,
+    SLOT_TRANSFORMED_RELATIONS,
     SLOT_TRANSFORMED_ANSWERS,
+    SLOT_TRANSFORMED_WEIGHTS,
     SLOT_TRANSFORMED_ANSWERS_GRAD,
     SLOT_TRANSFORMED_ROWS_GRAD,
-    SLOT_TRANSFORMED_MATRICES_GRAD,
+    SLOT_TRANSFORMED_RELATIONS_GRAD,
     SLOT_TRANSFORMED_QUERIES,
     SLOT_TRANSFORMED_ORDER,
     SLOT_RANK_ANSWERS,
@@ -134,12 +136,17 @@ typedef struct product_batch {
 void cuda_products(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
                    const float *b, const product_batch *batch);
 
-/* ---- transformed.cu: pairs whose answers the relation transforms, as in pairs.cu ---- */
+/* ---- transformed.cu: answers that the relation transforms ---- */
+/* As pairs->scores and pairs->backward. */
 vlp_status cuda_transformed_scores(vlp_compute *compute, float *scores, const vlp_form *form,
-                             const vlp_related_rows *queries, const vlp_pairs *pairs);
-vlp_status cuda_transformed_backward(vlp_compute *compute, const vlp_pair_gradients *out, const vlp_form *form,
-                               const float *scores_grad, const vlp_related_rows *queries,
-                               const vlp_pairs *pairs);
+                                   const vlp_related_rows *queries, const vlp_pairs *pairs);
+vlp_status cuda_transformed_backward(vlp_compute *compute, const vlp_pair_gradients *out,
+                                     const vlp_form *form, const float *scores_grad,
+                                     const vlp_related_rows *queries, const vlp_pairs *pairs);
+
+/* k (entities, query_width) of all entities by one relation (relation_width). */
+void cuda_all_answers(vlp_compute *compute, float *k, const vlp_form *form, const float *entity_table,
+                      int32_t entities, const float *relation);
 
 /* ---- The operations, one table per file, as in cpu/ ---- */
 extern const vlp_step_operations cuda_step_operations;

@@ -125,6 +125,25 @@ __device__ inline void put4(float *to, const float values[4], int left, bool ali
         if (i < left) to[i] = add ? to[i] + values[i] : values[i];
 }
 
+/* ---- Units of a row, part by part ---------------------------------------------------------------- */
+
+/* Four units of every part; parts are `columns` apart, `left` units remain from `from` on. */
+template <int COUNT>
+__device__ inline void load_units(float (*four)[4], const float *from, int32_t columns, int32_t left,
+                                  bool aligned) {
+#pragma unroll
+    for (int part = 0; part < COUNT; part++) load4(four[part], from + part * columns, left, aligned);
+}
+
+/* Unit u of several, [part][unit]. */
+template <int COUNT> struct unit_of {
+    float at[COUNT];
+    template <int UNITS> __device__ unit_of(const float (*units)[UNITS], int u) {
+#pragma unroll
+        for (int part = 0; part < COUNT; part++) at[part] = units[part][u];
+    }
+};
+
 /* ---- Norms of rows ------------------------------------------------------------------------------- */
 
 /* A block a row. The norms of a table are made anew when it was loaded and along with every update:

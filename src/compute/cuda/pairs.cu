@@ -245,7 +245,7 @@ __global__ static void sort_weights(float *sorted, float *scales, const float *s
     if (at >= pairs.total) return;
     bool masked = pairs.keys[at] >= static_cast<uint32_t>(pairs.entities);
     float weight = masked ? 0.0f : scores_grad[pairs.order[at]];
-    if constexpr (weight_needs_sum(SIMILARITY)) {
+    if constexpr (vlp_similarity_weight_needs_sum(SIMILARITY)) {
         float sum = sum_slices(parts, pairs, at, masked ? 0 : slices);
         weight = vlp_similarity_weight(SIMILARITY, weight, sum);
         scales[pairs.order[at]] = weight;
@@ -342,7 +342,7 @@ static float *make_weights(vlp_compute *compute, const pair_work *work, const fl
     float *sorted = scratch<float>(compute, SLOT_PAIR_WEIGHTS, work->pairs.total);
     float *parts = nullptr, *scales = nullptr;
     if (!sorted) return nullptr;
-    if (weight_needs_sum(SIMILARITY)) {
+    if (vlp_similarity_weight_needs_sum(SIMILARITY)) {
         parts = scratch<float>(compute, SLOT_PAIR_PARTS,
                                static_cast<int64_t>(work->cut.slices) * work->pairs.total);
         scales = scratch<float>(compute, SLOT_PAIR_SCALES, work->pairs.total);

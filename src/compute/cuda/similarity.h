@@ -10,19 +10,6 @@
 
 template <vlp_similarity SIMILARITY> constexpr int PARTS = vlp_similarity_parts(SIMILARITY);
 
-/* Whether vlp_similarity_weight depends on the sum. */
-VLP_CONSTEXPR bool weight_needs_sum(vlp_similarity similarity) {
-    switch (similarity) {
-    case VLP_DOT:
-    case VLP_MINUS_L1:
-    case VLP_MINUS_MODULUS:
-        return false;
-    case VLP_MINUS_L2:
-        return true;
-    }
-    return false;
-}
-
 /* ---- Units --------------------------------------------------------------------------------------- */
 
 /* A unit's term of the sum. */
@@ -49,17 +36,7 @@ __device__ inline void unit_backward<VLP_MINUS_MODULUS>(float *k_grad, float w, 
     k_grad[1] += scale * (q[1] - k[1]);
 }
 
-/* ---- Four adjacent units of a row, [part][unit] ----------------------------------------------------
- */
-
-/* Unit u of several, [part][unit]. */
-template <int COUNT> struct unit_of {
-    float at[COUNT];
-    template <int UNITS> __device__ unit_of(const float (*units)[UNITS], int u) {
-#pragma unroll
-        for (int part = 0; part < COUNT; part++) at[part] = units[part][u];
-    }
-};
+/* ---- Four adjacent units of a row, [part][unit] --------------------------------------------------- */
 
 /* sum + the terms of four units, one after the other. */
 template <vlp_similarity SIMILARITY>
@@ -83,14 +60,6 @@ __device__ inline void add_backward(float (*k_grad)[4], float w, const float (*q
 #pragma unroll
         for (int part = 0; part < COUNT; part++) k_grad[part][u] = grad.at[part];
     }
-}
-
-/* Four units of every part; parts are `columns` apart, `left` units remain from `from` on. */
-template <int COUNT>
-__device__ inline void load_units(float (*four)[4], const float *from, int32_t columns, int32_t left,
-                                  bool aligned) {
-#pragma unroll
-    for (int part = 0; part < COUNT; part++) load4(four[part], from + part * columns, left, aligned);
 }
 
 /* ---- Dispatch ------------------------------------------------------------------------------------ */
