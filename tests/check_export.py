@@ -1,5 +1,5 @@
-"""Recomputes, from exported arrays and the data set's files alone, the filtered MRR of f_g of small runs and
-compares it with what `vlp eval` says. Nothing of vlp is used but its files.
+"""Recomputes, from exported arrays and the data set's files alone, the filtered MRR of f_g of small runs of
+every model and compares it with what `vlp eval` says. Nothing of vlp is used but its files.
 
     check_export.py PROGRAM
 """
@@ -11,6 +11,93 @@ from pathlib import Path
 
 import numpy as np
 
+# f_g of (head, relation, every entity) up to the margin. A relation is its rows of all its arrays; NORM is
+# the order of the norm.
+
+
+def complex_numbers(x):
+    half = x.shape[-1] // 2
+    return x[..., :half] + 1j * x[..., half:]
+
+
+def hamilton(a, b):
+    """The product of quaternions, all real parts first, then those of i, j and k."""
+    a0, a1, a2, a3 = np.split(a, 4)
+    b0, b1, b2, b3 = np.split(b, 4)
+    return np.concatenate((
+        a0 * b0 - a1 * b1 - a2 * b2 - a3 * b3,
+        a0 * b1 + a1 * b0 + a2 * b3 - a3 * b2,
+        a0 * b2 - a1 * b3 + a2 * b0 + a3 * b1,
+        a0 * b3 + a1 * b2 - a2 * b1 + a3 * b0,
+    ))
+
+
+def project(x, normal):
+    return x - np.outer(x @ normal, normal).reshape(x.shape)
+
+
+def unit_parts(relation):
+    assert np.allclose(np.square(relation.reshape(4, -1)).sum(axis=0), 1, atol=1e-5)
+    return relation
+
+
+def unit(normal):
+    assert np.isclose(np.square(normal).sum(), 1, atol=1e-5)
+    return normal
+
+
+def rescal(head, entities, norm, relation):
+    return entities @ (head @ relation.reshape(len(head), -1))
+
+
+def transe(head, entities, norm, relation):
+    return -np.linalg.norm(head + relation - entities, norm, axis=1)
+
+
+def transr(head, entities, norm, relation, translation):
+    matrix = relation.reshape(len(translation), -1)
+    return -np.linalg.norm(matrix @ head + translation - entities @ matrix.T, norm, axis=1)
+
+
+def distmult(head, entities, norm, relation):
+    return entities @ (head * relation)
+
+
+def complex_(head, entities, norm, relation):
+    query = complex_numbers(head) * complex_numbers(relation)
+    return (complex_numbers(entities).conj() @ query).real
+
+
+def rotate(head, entities, norm, relation):  # phases in radians
+    query = complex_numbers(head) * np.exp(1j * relation)
+    return -np.abs(query - complex_numbers(entities)).sum(axis=1)
+
+
+def pairre(head, entities, norm, relation, tail):
+    return -np.abs(head * relation - entities * tail).sum(axis=1)
+
+
+def transh(head, entities, norm, relation, normal):
+    query = project(head, unit(normal)) + relation
+    return -np.linalg.norm(query - project(entities, normal), norm, axis=1)
+
+
+def quate(head, entities, norm, relation):
+    return entities @ hamilton(head, unit_parts(relation))
+
+
+MODELS = {  # formula, arrays of relations, settings
+    "rescal": (rescal, ["relations"], []),
+    "transe": (transe, ["relations"], ["norm=l1"]),
+    "transr": (transr, ["relations", "translations"], ["norm=l2", "relation_dim=9"]),
+    "distmult": (distmult, ["relations"], []),
+    "complex": (complex_, ["relations"], []),
+    "rotate": (rotate, ["relations"], []),
+    "pairre": (pairre, ["relations", "relations_tail"], []),
+    "transh": (transh, ["relations", "normals"], ["norm=l2"]),
+    "quate": (quate, ["relations"], []),
+}
+
 
 def read_triples(path):
     return [tuple(line.rstrip("\r\n").split("\t")) for line in open(path, encoding="utf-8") if line.strip()]
@@ -20,24 +107,15 @@ def names(path):
     return {line.rstrip("\n").split("\t")[0]: i for i, line in enumerate(open(path, encoding="utf-8"))}
 
 
-def scores(model, head, relation, entities):
-    """f_g of (head, relation, every entity), in double precision."""
-    half = entities.shape[1] // 2
-    if model == "distmult":
-        return entities @ (head * relation)
-    if model == "transe":
-        return -np.abs(head + relation - entities).sum(axis=1)
-    h = head[:half] + 1j * head[half:]
-    e = entities[:, :half] + 1j * entities[:, half:]
-    if model == "complex":
-        r = relation[:half] + 1j * relation[half:]
-        return (e.conj() @ (h * r)).real
-    return -np.abs(h * np.exp(1j * relation) - e).sum(axis=1)  # rotate: phases in radians
+def load(arrays, name):
+    return np.load(arrays / f"{name}.npy").astype(np.float64)
 
 
 def mean_reciprocal_rank(model, arrays, run, data):
-    entities = np.load(arrays / "entities.npy").astype(np.float64)
-    relations = np.load(arrays / "relations.npy").astype(np.float64)
+    formula, relation_arrays, settings = MODELS[model]
+    norm = 2 if "norm=l2" in settings else 1
+    entities = load(arrays, "entities")
+    relations = [load(arrays, name) for name in relation_arrays]
     entity, relation = names(run / "entities.tsv"), names(run / "relations.tsv")
     known = {}
     for split in ("train", "valid", "test"):
@@ -50,7 +128,7 @@ def mean_reciprocal_rank(model, arrays, run, data):
             (entity[h], relation[r], entity[t]),
             (entity[t], relation[r] + len(relation), entity[h]),
         ):
-            s = scores(model, entities[asked], relations[rel], entities)
+            s = formula(entities[asked], entities, norm, *(rows[rel] for rows in relations))
             others = np.ones(len(s), bool)
             others[list(known[asked, rel])] = False
             above = (s[others] > s[answer]).sum()
@@ -60,18 +138,28 @@ def mean_reciprocal_rank(model, arrays, run, data):
     return total / count
 
 
+def check_listed(program):
+    """Every model that the program has is checked here."""
+    out = subprocess.run([program, "train", "--settings"], check=True, capture_output=True, text=True).stdout
+    line = next(line for line in out.splitlines() if line.startswith("model "))
+    listed = line[line.rindex("(") + 1 : line.rindex(")")].replace(" or ", ", ").split(", ")
+    if listed != list(MODELS):
+        sys.exit(f"the program has {listed}, and {list(MODELS)} are checked")
+
+
 def main():
     program = sys.argv[1]
+    check_listed(program)
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
         scratch = Path(scratch)
         data = scratch / "data"
         subprocess.run([program, "data", "family", data, "--families", "8", "-q"], check=True, stdout=subprocess.DEVNULL)
-        for model in ("distmult", "complex", "rotate", "transe"):
+        for model in MODELS:
             run, arrays = scratch / model, scratch / f"{model}-npy"
-            settings = ["steps=150", "batch=128", "negatives=32", "dim=16", "rate=0.02", "eval_every=0"]
+            settings = ["steps=300", "batch=128", "negatives=32", "dim=16", "rate=0.05", "eval_every=0"]
             command = [program, "train", data, "-o", run, "-q", "--model", model]
-            for setting in settings:
+            for setting in settings + MODELS[model][2]:
                 command += ["--set", setting]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             subprocess.run([program, "export", run, "--npy", arrays, "-q"], check=True)

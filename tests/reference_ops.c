@@ -30,6 +30,38 @@ static void apply(double *y, const double *w, const double *x, int32_t rows, int
     }
 }
 
+/* x without its part along w. */
+static void project(double *y, const double *w, const double *x, int32_t width) {
+    double dot = 0, square = 0;
+    for (int32_t j = 0; j < width; j++) {
+        dot += w[j] * x[j];
+        square += w[j] * w[j];
+    }
+    for (int32_t j = 0; j < width; j++) y[j] = x[j] - (square > 0 ? dot / square : 0) * w[j];
+}
+
+/* The Hamilton product of quaternions j of a and b, by the table of i, j and k. */
+static void add_hamilton(double *out, const double *a, const double *b) {
+    static const int unit[4][4] = {{0, 1, 2, 3}, {1, 0, 3, 2}, {2, 3, 0, 1}, {3, 2, 1, 0}};
+    static const int sign[4][4] = {{1, 1, 1, 1}, {1, -1, 1, -1}, {1, -1, -1, 1}, {1, 1, -1, -1}};
+    for (int m = 0; m < 4; m++)
+        for (int n = 0; n < 4; n++) out[unit[m][n]] += sign[m][n] * a[m] * b[n];
+}
+
+/* h (x) r / |r|, quaternion by quaternion. */
+static void rotate_quaternions(double *q, const double *h, const double *r, int32_t columns) {
+    for (int32_t j = 0; j < columns; j++) {
+        double a[4], b[4], out[4] = {0, 0, 0, 0}, norm = 0;
+        for (int part = 0; part < 4; part++) {
+            a[part] = h[part * columns + j];
+            b[part] = r[part * columns + j];
+            norm = hypot(norm, b[part]);
+        }
+        add_hamilton(out, a, b);
+        for (int part = 0; part < 4; part++) q[part * columns + j] = norm > 0 ? out[part] / norm : 0;
+    }
+}
+
 void reference_query(const vlp_form *form, double *q, const double *h, const double *r, bool linear) {
     int32_t d = form->entity_width, width = form->query_width;
     switch (form->transform) {
@@ -49,6 +81,13 @@ void reference_query(const vlp_form *form, double *q, const double *h, const dou
         return;
     case VLP_PAIR:
         for (int32_t j = 0; j < width; j++) q[j] = r[j] * h[j];
+        return;
+    case VLP_HYPERPLANE:
+        project(q, r + width, h, width);
+        for (int32_t j = 0; j < width && !linear; j++) q[j] += r[j];
+        return;
+    case VLP_QUATERNION:
+        rotate_quaternions(q, h, r, width / 4);
         return;
     case VLP_MATRIX_TRANSPOSED:
         for (int32_t j = 0; j < width; j++) {
@@ -71,11 +110,15 @@ void reference_answer(const vlp_form *form, double *k, const double *t, const do
     case VLP_SCALE:
     case VLP_SCALE_COMPLEX:
     case VLP_ROTATE:
+    case VLP_QUATERNION:
     case VLP_MATRIX_TRANSPOSED:
         for (int32_t j = 0; j < width; j++) k[j] = t[j];
         return;
     case VLP_PAIR:
         for (int32_t j = 0; j < width; j++) k[j] = r[width + j] * t[j];
+        return;
+    case VLP_HYPERPLANE:
+        project(k, r + width, t, width);
         return;
     case VLP_MATRIX_TRANSLATE:
         apply(k, r, t, width, form->entity_width);
@@ -144,6 +187,19 @@ double reference_score(const vlp_model_options *model, const double *h, const do
     case VLP_MODEL_PAIRRE:
         for (int32_t j = 0; j < d; j++) sum += fabs(h[j] * r[j] - t[j] * r[d + j]);
         return model->margin - sum;
+    case VLP_MODEL_TRANSH: { /* the difference h - t, projected */
+        double difference[256], projected[256];
+        for (int32_t j = 0; j < d; j++) difference[j] = h[j] - t[j];
+        project(projected, r + d, difference, d);
+        for (int32_t j = 0; j < d; j++) sum += power_sum(projected[j] + r[j], model->norm);
+        break;
+    }
+    case VLP_MODEL_QUATE: {
+        double q[256];
+        rotate_quaternions(q, h, r, d);
+        for (int32_t j = 0; j < 4 * d; j++) sum += q[j] * t[j];
+        return sum;
+    }
     default:
         abort();
     }

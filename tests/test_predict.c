@@ -17,6 +17,8 @@ static const char *const models[][4] = {{"model=rotate"},
                                         {"model=transr", "relation_dim=4"},
                                         {"model=rescal"},
                                         {"model=pairre"},
+                                        {"model=transh"},
+                                        {"model=quate", "loss=cross-entropy"},
                                         {"model=complex", "vertical=off"},
                                         {"model=rotate", "references=0"}};
 enum { MODELS = sizeof models / sizeof *models };

@@ -538,8 +538,8 @@ static void expect_together(const char *recipe, const char *message) {
 }
 
 /* What the messages name: the models of each kind. */
-#define DOT_MODELS "rescal, distmult and complex"
-#define N3_MODELS "distmult and complex"
+#define DOT_MODELS "rescal, distmult, complex and quate"
+#define N3_MODELS "distmult, complex and quate"
 #define BILINEAR_MODELS "rescal, distmult and complex"
 
 static bool named(const char *models, const char *model) {

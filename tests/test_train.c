@@ -92,6 +92,8 @@ static void same_seed_same_bits(void **state) {
         {"model=complex", "loss=cross-entropy", "relation_prediction=0.5", "n3=0.01"},
         {"model=rescal", "optimizer=adagrad", "clip=1", NULL},
         {"model=pairre", "vertical_gradient=on", NULL},
+        {"model=transh", "norm=l2", "clip=1", NULL},
+        {"model=quate", "loss=cross-entropy", "n3=0.01", NULL},
         {"candidates=20", "optimizer=lazy-adam", "schedule=cosine", NULL},
         {"vertical_gradient=on", "warmup=10", "weights=uniform", NULL},
         /* The CPU reads no bf16 copies; a GPU does. */

@@ -13,7 +13,8 @@ const model_kind kinds[KINDS] = {
     {VLP_MODEL_DISTMULT, 0, 7, 0},         {VLP_MODEL_COMPLEX, 0, 5, 0},
     {VLP_MODEL_TRANSE, VLP_NORM_L1, 6, 0}, {VLP_MODEL_TRANSE, VLP_NORM_L2, 6, 0},
     {VLP_MODEL_ROTATE, 0, 4, 0},           {VLP_MODEL_RESCAL, 0, 4, 0},
-    {VLP_MODEL_TRANSR, VLP_NORM_L1, 5, 3}, {VLP_MODEL_PAIRRE, 0, 6, 0}};
+    {VLP_MODEL_TRANSR, VLP_NORM_L1, 5, 3}, {VLP_MODEL_PAIRRE, 0, 6, 0},
+    {VLP_MODEL_TRANSH, VLP_NORM_L2, 5, 0}, {VLP_MODEL_QUATE, 0, 3, 0}};
 
 /* Copies of rows, a row of zeros, biases that are not zero. */
 static void spoil_tables(world *w, oracle_random *random) {

@@ -20,7 +20,7 @@ typedef struct model_kind {
 } model_kind;
 
 /* One of every kind. */
-enum { KINDS = 8 };
+enum { KINDS = 10 };
 extern const model_kind kinds[KINDS];
 
 /* Some rows of entities are copies of others, one is zeros, biases are not zero. */

@@ -46,7 +46,7 @@ VLP_FORMULA float vlp_minus_log_sigmoid(float x) {
     return (x < 0 ? -x : 0.0f) + log1pf(expf(-fabsf(x)));
 }
 
-/* How negatives are weighed against each other: p1 before its softmax. */
+/* The weights of negatives, p1, before their softmax. */
 typedef enum vlp_weighing { VLP_WEIGH_EVEN = 0, VLP_WEIGH_SELF_ADVERSARIAL, VLP_WEIGH_RED } vlp_weighing;
 
 typedef struct vlp_weight_form {
@@ -58,7 +58,7 @@ typedef struct vlp_weight_form {
 
 /* The exponent of p1 for a negative's score n, the positive's being c (the paper's equation of p1). */
 VLP_FORMULA float vlp_weight_exponent(const vlp_weight_form *form, float n, float c) {
-    /* Both are made, then one is taken: loops over this become vectors. */
+    /* Both cases are computed, then one is selected: loops over this are vectorized. */
     float m = n - c - form->tau, plain = form->alpha1 * n;
     float held = form->alpha1 * (form->continuous ? c + form->tau : c) - form->alpha2 * m;
     bool over = form->kind == VLP_WEIGH_RED && n > c + form->tau;

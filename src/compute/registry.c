@@ -1,5 +1,5 @@
-/* The backends there are. That of CUDA is a library of its own, loaded when it is asked for, so that the
- * same program runs where there is neither GPU nor CUDA. */
+/* The list of backends. CUDA's is a library of its own, loaded on demand, so that the same program runs
+ * on machines without GPU or CUDA. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@ static const char variable[] = "VLP_CUDA_LIBRARY";
 #define VLP_LIBDIR "/usr/local/lib"
 #endif
 
-/* What loading it came to, once in a process: libraries of CUDA do not like to be unloaded. */
+/* The result of loading it, once per process: CUDA libraries cannot be unloaded and loaded again. */
 static struct {
     const vlp_backend *backend;
     vlp_status status;

@@ -11,7 +11,9 @@
 #ifndef VLP_COMPUTE_TRANSFORMS_H
 #define VLP_COMPUTE_TRANSFORMS_H
 
+#include "compute/transforms/hyperplane.h"
 #include "compute/transforms/pair.h"
+#include "compute/transforms/quaternion.h"
 #include "compute/transforms/rotate.h"
 #include "compute/transforms/scale.h"
 #include "compute/transforms/scale_complex.h"
@@ -23,7 +25,9 @@
     X(SCALE, scale, __VA_ARGS__)                                                                        \
     X(SCALE_COMPLEX, scale_complex, __VA_ARGS__)                                                        \
     X(ROTATE, rotate, __VA_ARGS__)                                                                      \
-    X(PAIR, pair, __VA_ARGS__)
+    X(PAIR, pair, __VA_ARGS__)                                                                          \
+    X(HYPERPLANE, hyperplane, __VA_ARGS__)                                                              \
+    X(QUATERNION, quaternion, __VA_ARGS__)
 
 /* MATRIX_TRANSPOSED: q = W^T h; the relation's row is W (d_e, d_q), row-major.
  * MATRIX_TRANSLATE: q = W h + b, k = W t; the relation's row is W (d_q, d_e), then b. */

@@ -24,7 +24,7 @@ void vlp_model_form(vlp_form *form, const vlp_model_options *options) {
     vlp_transform_traits traits = vlp_transform_traits_of(row->transform);
     *form = (vlp_form){.transform = row->transform, .similarity = row->similarity};
     if (row->has_norm) form->similarity = options->norm == VLP_NORM_L1 ? VLP_MINUS_L1 : VLP_MINUS_L2;
-    if (!vlp_model_is_dot(row)) form->margin = (float)options->margin;
+    if (row->similarity != VLP_DOT) form->margin = (float)options->margin;
     if (!traits.matrix) {
         form->entity_width = form->query_width = vlp_form_width((int64_t)traits.parts * options->dim);
         form->relation_width = vlp_form_width((int64_t)traits.relation_parts * options->dim);

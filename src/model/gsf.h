@@ -15,7 +15,9 @@
     X(DISTMULT, distmult)                                                                               \
     X(COMPLEX, complex)                                                                                 \
     X(ROTATE, rotate)                                                                                   \
-    X(PAIRRE, pairre)
+    X(PAIRRE, pairre)                                                                                   \
+    X(TRANSH, transh)                                                                                   \
+    X(QUATE, quate)
 
 /* VLP_MODEL_RESCAL, VLP_MODEL_TRANSE, ... */
 typedef enum vlp_model_kind {
@@ -79,9 +81,10 @@ const vlp_model_row *vlp_model_row_of(int32_t kind);
 
 /* ---- Properties ---------------------------------------------------------------------------------- */
 
-/* g is the dot product: 1-to-All cross-entropy is possible. */
+/* The score is a dot product of q with the entity's row: one matrix product scores all entities, and
+ * 1-to-All cross-entropy is possible. */
 static inline bool vlp_model_is_dot(const vlp_model_row *row) {
-    return row->similarity == VLP_DOT;
+    return row->similarity == VLP_DOT && !vlp_transform_traits_of(row->transform).answers;
 }
 
 /* The score is linear in the relation's row: relations can be predicted. */

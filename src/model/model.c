@@ -38,8 +38,8 @@ static void set_shapes(vlp_model *model) {
     }
 }
 
-/* What the model takes: values, and in training gradients and two moments of each. On the CPU the copies
- * that are saved lie in the same memory. Never overflows. */
+/* Bytes of the model: values, and in training gradients and two moments of each. On the CPU the copies
+ * that are saved are in the same memory. Never overflows. */
 static int64_t model_bytes(const vlp_model *model, bool training) {
     double bytes = 0, parts = training ? 4 : 1;
     if (training && model->backend == &vlp_cpu_backend) parts += 3;
@@ -65,7 +65,7 @@ static vlp_status check_memory(const vlp_model *model, bool training) {
     return vlp_fail_device_memory(model->backend, model->compute, "the model", needed, advice);
 }
 
-/* With the rows of zeros behind the last. */
+/* With the padding. */
 static int64_t padded_rows(const vlp_model *model, const vlp_table *table) {
     int64_t unit = model->backend->stride;
     return (table->rows + unit - 1) / unit * unit;
@@ -135,7 +135,7 @@ vlp_status vlp_model_keep_bf16(vlp_model *model) {
     for (int id = 0; id < VLP_TABLES; id++) {
         vlp_table *table = &model->tables[id];
         if (!has_bf16(id) || table->rows == 0 || table->bf16) continue;
-        /* Parts of a unit that the similarity reads together are aligned each. */
+        /* Each part of the similarity's unit is aligned. */
         int32_t parts = id == VLP_TABLE_ENTITIES ? vlp_similarity_parts(model->form.similarity) : 1;
         table->layout = vlp_bf16_layout_of(parts, table->width / parts);
         size_t count =
@@ -163,7 +163,7 @@ void vlp_model_convert_bf16(vlp_model *model) {
 typedef struct value_range {
     uint32_t stream;
     float uniform; /* half the width of the range, or 0 */
-    float normal;  /* deviation, where uniform is 0 */
+    float normal;  /* standard deviation, where uniform is 0 */
 } value_range;
 
 static void fill_values(float *values, int64_t count, uint64_t seed, value_range range) {

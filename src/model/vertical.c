@@ -1,6 +1,6 @@
-/* The vertical head: t' = tanh(W_agg [t_N, q]), t_N = W_node mean(k_i) + W_edge mean(s_i), with k_i =
- * W_r2 t_i and s_i = W_r1 (h - h_i). The mean commutes with the products, so that N references cost one
- * mean and one product. A query without references has t_N = 0. */
+/* The vertical aggregator: t' = tanh(W_agg [t_N, q]), t_N = W_node mean(k_i) + W_edge mean(s_i), with
+ * k_i = W_r2 t_i and s_i = W_r1 (h - h_i). The mean commutes with the products, so that N references
+ * cost one mean and one product. A query without references has t_N = 0. */
 #include "model/model.h"
 
 /* ---- Working memory ------------------------------------------------------------------------------ */
@@ -49,7 +49,7 @@ vlp_status vlp_aggregator_work_new(vlp_aggregator_work *work, const vlp_model *m
         !work->output || !work->norms || !work->activated || !work->concat_grad || !work->spare ||
         !work->spare_rows || !bf16) {
         vlp_aggregator_work_free(work, model);
-        return vlp_fail_memory("the vertical head");
+        return vlp_fail_memory("the vertical aggregator");
     }
     return VLP_OK;
 }
@@ -70,7 +70,7 @@ void vlp_aggregator_work_free(vlp_aggregator_work *work, const vlp_model *model)
 
 /* ---- Products ------------------------------------------------------------------------------------ */
 
-/* A factor, rows of `width`, and the bf16 copy that is read instead where there is one. */
+/* A factor, rows of `width`, and the bf16 copy that is read instead; NULL: none. */
 typedef struct factor {
     const float *rows;
     const vlp_bf16 *bf16;
@@ -82,8 +82,8 @@ static factor table_factor(const vlp_model *model, const vlp_aggregator_work *wo
     return (factor){table->value, work->uses_bf16 ? table->bf16 : NULL, table->width};
 }
 
-/* The factor without its first columns. */
-static factor behind(factor all, int32_t columns) {
+/* The factor from a column on. */
+static factor columns_from(factor all, int32_t columns) {
     return (factor){all.rows + columns, all.bf16 ? all.bf16 + columns : NULL, all.width};
 }
 
@@ -151,12 +151,13 @@ void vlp_aggregator_forward(const vlp_model *model, vlp_aggregator_work *work, c
 
 /* ---- Backward ------------------------------------------------------------------------------------ */
 
-/* One of the two ways to the embeddings: through W_node to the answers of the references, or through
- * W_edge to the query's head and, with the other sign, to their heads. The gradient of t_N is zero where
- * there are no references: such a query passes nothing on to its head either. */
-static vlp_status pass_on(const vlp_model *model, vlp_aggregator_work *work,
-                          const vlp_reference_batch *references, int64_t batch,
-                          const vlp_aggregator_sources *sources, bool node) {
+/* One of the two paths of the gradient to the embeddings: through W_node to the answers of the
+ * references, or through W_edge to the query's head entity and, with the opposite sign, to the
+ * references' head entities. Without references the gradient of t_N is zero, and so is that of the head
+ * entity. */
+static vlp_status embedding_backward(const vlp_model *model, vlp_aggregator_work *work,
+                                     const vlp_reference_batch *references, int64_t batch,
+                                     const vlp_aggregator_sources *sources, bool node) {
     const vlp_backend *backend = model->backend;
     vlp_compute *compute = model->compute;
     const vlp_table *entities = &model->tables[VLP_TABLE_ENTITIES];
@@ -208,7 +209,7 @@ vlp_status vlp_aggregator_backward(const vlp_model *model, vlp_aggregator_work *
              output);
     if (sources)
         multiply(model, sources->q_grad, (vlp_product){.m = batch, .n = width, .k = e, .ldc = width},
-                 grad, behind(output, e));
+                 grad, columns_from(output, e));
     backend->aggregator->bias_backward(compute, tables[VLP_TABLE_NODE_BIAS].grad,
                                        tables[VLP_TABLE_EDGE_BIAS].grad,
                                        &(vlp_layer_gradient){.rows = batch,
@@ -223,6 +224,6 @@ vlp_status vlp_aggregator_backward(const vlp_model *model, vlp_aggregator_work *
              (vlp_product){.transpose_a = true, .m = e, .n = width, .k = batch, .ldc = width},
              concat_grad, (factor){inputs->s, inputs->bf16_s, width});
     if (!sources || references->capacity == 0) return VLP_OK;
-    VLP_TRY(pass_on(model, work, references, batch, sources, true));
-    return pass_on(model, work, references, batch, sources, false);
+    VLP_TRY(embedding_backward(model, work, references, batch, sources, true));
+    return embedding_backward(model, work, references, batch, sources, false);
 }

@@ -61,8 +61,8 @@ static void concat_query(vlp_compute *compute, float *concat, vlp_bf16 *bf16, co
 
 /* ---- The output ---------------------------------------------------------------------------------- */
 
-/* tanh(x) = 1 - 2 / (exp(2 x) + 1), which has vectors; beyond 9 it is 1 in fp32. Near zero the
- * difference would lose what matters: there it is the start of the series. */
+/* tanh(x) = 1 - 2 / (exp(2 x) + 1), which is vectorized; beyond 9 it is 1 in fp32. Near zero the
+ * difference cancels: there it is the start of the Taylor series. */
 VLP_CLONES static void tanh_row(float *out, const float *x, const float *bias, int32_t width) {
 #pragma omp simd
     for (int32_t j = 0; j < width; j++) {
@@ -93,7 +93,7 @@ static void tanh_normalize(vlp_compute *compute, const vlp_tanh_rows *rows, cons
     }
 }
 
-/* A row that stands as in a bf16 copy, without what is between its parts. */
+/* A row in the layout of a bf16 copy, without its padding. */
 static void strip_row(float *out, const float *from, const vlp_bf16_layout *layout) {
     for (int32_t part = 0; part < layout->parts; part++)
         memcpy(out + (int64_t)part * layout->width, from + (int64_t)part * layout->padded,

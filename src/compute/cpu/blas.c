@@ -1,7 +1,7 @@
-/* OpenBLAS, loaded when the backend opens. It chooses its kernels while it is loaded, by a list of
- * processors that it knows, and on one that is newer than its list it falls back to the oldest, which is
- * eight times slower. So it is asked what it chose, and, where the processor can do more, loaded again
- * with the name of a kernel that fits. A choice of the user's (OPENBLAS_CORETYPE) stands. */
+/* OpenBLAS, loaded when the backend opens. It chooses its kernels while it is loaded, by a list of known
+ * processors, and falls back to the oldest, eight times slower, on a processor that is newer than the
+ * list. So the choice is read back, and, where the processor supports more, OpenBLAS is loaded again
+ * with the name of a kernel that fits. A choice of the user (OPENBLAS_CORETYPE) is kept. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 static const char library[] = "libopenblas.so.0";
 static const char variable[] = "OPENBLAS_CORETYPE";
 
-/* Kernels without AVX2: what OpenBLAS takes when it does not know the processor. */
+/* Kernels without AVX2: the fallback of OpenBLAS for an unknown processor. */
 static bool is_old(const char *core) {
     static const char *const old[] = {"Prescott", "Core2",   "Banias",      "Northwood", "Dunnington",
                                       "Nehalem",  "Generic", "Sandybridge", "Unknown"};
@@ -64,7 +64,7 @@ void cpu_blas_close(vlp_compute *compute) {
 void cpu_product(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
                  const float *b) {
     if (product->m == 0 || product->n == 0) return;
-    /* The number of threads is the process's: another caller may have changed it. */
+    /* The number of threads is global to the process: another caller may have changed it. */
     if (compute->set_blas_threads) compute->set_blas_threads(compute->threads);
     compute->sgemm(CblasRowMajor, product->transpose_a ? CblasTrans : CblasNoTrans,
                    product->transpose_b ? CblasTrans : CblasNoTrans, (blasint)product->m,

@@ -4,18 +4,17 @@
 #include "base/vector_math.h"
 #include "compute/cpu/cpu.h"
 
-/* The exponent of p1 of a pair; of none where there is no pair. */
+/* The exponent of p1 of a pair; -inf where the pair is masked. */
 static inline float exponent_of(const vlp_weight_form *form, float n, float c) {
     float exponent = vlp_weight_exponent(form, n, c);
     return n == -INFINITY ? -INFINITY : exponent;
 }
 
-/* The paper's L2 for one query: -log s(c) - sum p1 log s(-n), halved, times the query's weight. The
- * weights p1 are constants: no gradient passes through them. A score of -inf is no pair: its weight is
- * zero. */
+/* The horizontal loss of one query: -log s(c) - sum p1 log s(-n), halved, times the query's weight, with
+ * a stop-gradient at the weights p1. A score of -inf is a masked pair: its weight is zero. */
 VLP_CLONES static float negative_row(const vlp_weight_form *given, float *scores, float weight,
                                      int32_t width) {
-    const vlp_weight_form copy = *given, *form = &copy; /* nothing the loops write can be in it */
+    const vlp_weight_form copy = *given, *form = &copy; /* the loops' stores cannot change it */
     float c = scores[0], maximum = -INFINITY, total = 0, sum = 0, half = 0.5f * weight;
 #pragma omp simd reduction(max : maximum)
     for (int32_t j = 1; j < width; j++) {
@@ -24,8 +23,7 @@ VLP_CLONES static float negative_row(const vlp_weight_form *given, float *scores
     }
     scores[0] = -half * vlp_sigmoid(-c);
     float loss = half * vlp_minus_log_sigmoid(c);
-    if (!(maximum >
-          -FLT_MAX)) { /* no pair at all: a reduction may start at -FLT_MAX as well as at -inf */
+    if (!(maximum > -FLT_MAX)) { /* all masked: a reduction may start at -FLT_MAX as well as at -inf */
         for (int32_t j = 1; j < width; j++) scores[j] = 0;
         return loss;
     }
@@ -51,7 +49,7 @@ static void negative_loss(vlp_compute *compute, float *scores, float *row_loss,
         row_loss[i] = negative_row(form, scores + (int64_t)i * width, weights[i], width);
 }
 
-/* Log-sum-exp in fp32 with the largest taken out; the answer's logit enters the loss as it is. */
+/* Log-sum-exp in fp32 over logits minus their maximum. */
 VLP_CLONES static float softmax_row(const vlp_softmax *softmax, float *x, int32_t answer, float weight) {
     const float *scale = softmax->column_scale, *offset = softmax->column_offset;
     float temperature = softmax->temperature, maximum = -INFINITY, total = 0;

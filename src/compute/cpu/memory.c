@@ -11,9 +11,8 @@ enum { TILE_SCORES = 1 << 20 };
  * stored in front of them. */
 enum { LINE = 64 };
 
-/* Allocations from this size on are compared with the memory there is: the zeros that they are filled
- * with would otherwise be the end of a process whose memory the system has promised and does not have.
- */
+/* Allocations from this size on are compared with the available memory first: zeroing memory that the
+ * system overcommitted would end the process. */
 enum { LARGE = 64 << 20 };
 
 static bool there_is_memory(size_t bytes) {
@@ -74,7 +73,7 @@ static vlp_status cpu_copy(vlp_compute *compute, void *to, const void *from, siz
     return VLP_OK;
 }
 
-/* Host memory is this backend's own. */
+/* This backend's memory is the host's. */
 static const void *cpu_resident(vlp_compute *compute, const void *host, size_t bytes) {
     (void)compute, (void)bytes;
     return host;

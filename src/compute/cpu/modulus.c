@@ -1,5 +1,5 @@
-/* A square root takes a processor as long as one or two dozen multiplications. An estimate y of its
- * reciprocal takes as long as three, and s = x y is nearly the root of x: with d = 1 - y s,
+/* A square root costs as much as one or two dozen multiplications. An estimate y of its reciprocal costs
+ * as much as three, and s = x y approximates the root of x: with d = 1 - y s,
  *
  *   root = s (1 + d / 2 + 3 d^2 / 8 + ..)
  *
@@ -32,14 +32,14 @@ static void plain_sums(float *sums, const float *one, const float *const *others
     for (int32_t i = 0; i < count; i++) sums[i] = plain_sum(one, others[i], half);
 }
 
-/* The arrays lie apart: only so does the loop become vectors. */
+/* The arrays do not overlap: only so is the loop vectorized. */
 static void plain_gradient(float *restrict one_grad, float *restrict other_grad, float weight,
                            const float *restrict one, const float *restrict other, int32_t half) {
 #pragma omp simd
     for (int32_t j = 0; j < half; j++) {
         float re = other[j] - one[j], im = other[j + half] - one[j + half];
         float square = re * re + im * im;
-        /* Divided by infinity where there is no direction: a branch would keep out the vectors. */
+        /* Divided by infinity where there is no direction: a branch would prevent vectorization. */
         float scale = weight / sqrtf(square > VLP_TINY_DISTANCE * VLP_TINY_DISTANCE ? square : INFINITY);
         one_grad[j] += scale * re;
         other_grad[j] -= scale * re;

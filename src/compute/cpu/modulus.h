@@ -1,9 +1,10 @@
-/* Moduli of complex differences: the sums that RotatE's scores are made of, and their gradients. Rows
- * hold `half` real parts, then as many imaginary parts.
+/* Sums of the moduli of complex differences, which VLP_MINUS_MODULUS needs, and their gradients: a
+ * faster specialization of the formulas in compute/similarity.h. Rows hold `half` real parts, then as
+ * many imaginary parts.
  *
- * One row meets up to four others at a time; whether it is the query or the answer makes no difference.
- * What comes out for two rows depends on these two alone: not on how many others there are, nor where.
- */
+ * One row is compared with at most four others at a time; whether it is the query or the answer makes no
+ * difference. The result for two rows depends on these two alone, not on the count or the position of
+ * others. */
 #ifndef VLP_COMPUTE_CPU_MODULUS_H
 #define VLP_COMPUTE_CPU_MODULUS_H
 
@@ -12,15 +13,15 @@
 
 enum { CPU_MODULUS_ROWS = 4 };
 
-/* What is written for an instruction set. */
+/* The version for an instruction set. */
 typedef struct cpu_modulus {
     const char *name;
     bool (*runs)(void); /* on this processor */
     /* sums[i] = sum of the moduli of one - others[i], each within two units in the last place of the
-     * root of its square. Where a square is zero, below the normal numbers or not finite, the sum may
-     * come out as not finite. */
+     * root of its square. Where a square is zero, subnormal or non-finite, the sum may be non-finite.
+     */
     void (*sums)(float *sums, const float *one, const float *const *others, int32_t count, int32_t half);
-    /* Gradients of - weights[i] sums[i] are added to those of both rows; a modulus of at most
+    /* Adds the gradients of - weights[i] sums[i] to those of both rows; a modulus of at most
      * VLP_TINY_DISTANCE has none. A row may be among the others twice. */
     void (*backward)(float *one_grad, float *const *others_grad, const float *weights, const float *one,
                      const float *const *others, int32_t count, int32_t half);
@@ -31,7 +32,7 @@ extern const cpu_modulus *const cpu_modulus_versions[];
 /* The best that runs here. */
 const cpu_modulus *cpu_modulus_choose(void);
 
-/* The sums of a version; those that are not finite are made again with the processor's own root. */
+/* The sums of a version; non-finite ones are computed again with sqrtf. */
 void cpu_modulus_sums(const cpu_modulus *version, float *sums, const float *one,
                       const float *const *others, int32_t count, int32_t half);
 

@@ -1,5 +1,5 @@
 /* The loops over moduli, written once: modulus.c includes this file for every instruction set, with
- * names of its own (NAME), the attribute TARGET, a VECTOR of LANES floats, and these written before:
+ * names of its own (NAME), the attribute TARGET, a VECTOR of LANES floats, and these functions:
  *
  *   load, store       a vector, or its first `rest` floats where that is not 0; others are read as zeros
  *   fma               a b + c
@@ -7,8 +7,8 @@
  *   inverse_modulus   1 by the root of a square; 0 where the root is tiny or infinite
  *   total             the sum over each of four vectors
  *
- * Products that are added are written as fma, lest the compiler chooses loop by loop. Counts are
- * constants where they are passed on, so that sums stay in registers. */
+ * Multiply-adds are written as fma, so that the compiler does not contract loop by loop. Counts are
+ * compile-time constants, so that sums stay in registers. */
 
 typedef struct NAME(complex) {
     VECTOR re, im;
@@ -67,7 +67,7 @@ TARGET static void NAME(sums)(float *sums, const float *one, const float *const 
 
 /* ---- Gradients ----------------------------------------------------------------------------------- */
 
-/* The gradient of the one row stays in registers while the others pass. */
+/* The gradient of the one row stays in registers over the others. */
 INLINE void NAME(add_gradients)(float *one_grad, float *const *others_grad, const float *weights,
                                 const float *one, const float *const *others, int32_t count,
                                 int32_t half, int32_t j, int32_t rest) {

@@ -1,7 +1,7 @@
-/* Pairs of queries and entities. They are walked entity by entity, a few of its pairs at a time: the
- * entity's row and the sum of its gradient stay in the nearest cache, the queries of the batch in the
- * next, and every row of the table is read once and written by one thread. Gradients of queries are
- * summed in a copy for each thread. */
+/* Pairs of queries and entities, grouped by entity, a few pairs of an entity at a time: the entity's row
+ * and its gradient stay in the L1 cache, the queries of the batch in L2, and every row of the table is
+ * read once and written by one thread. Gradients of queries are summed in a copy per thread, then
+ * reduced. */
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static void share_of(const cpu_segments *segments, int thread, int threads, int6
     int64_t total = segments->start[segments->segments], bounds[2];
     for (int side = 0; side < 2; side++) {
         int64_t wanted = total * (thread + side) / threads, low = 0, high = segments->segments;
-        while (low < high) { /* the first segment that starts at or behind the bound */
+        while (low < high) { /* the first segment that starts at the bound or later */
             int64_t middle = (low + high) / 2;
             if (segments->start[middle] < wanted)
                 low = middle + 1;
@@ -41,7 +41,7 @@ static void share_of(const cpu_segments *segments, int thread, int threads, int6
     *end = thread + 1 == threads ? segments->segments : bounds[1];
 }
 
-/* Asks for the row of the segment behind this one, which comes while this one's pairs are walked. */
+/* Prefetches the row of the next segment during the pairs of this one. */
 static void fetch_next(const cpu_segments *segments, int64_t s, const float *table, int32_t width) {
     if (s + 1 == segments->segments) return;
     const float *row = table + (int64_t)segments->row[s + 1] * width;
@@ -56,7 +56,7 @@ static vlp_status pair_scores(vlp_compute *compute, float *scores, const vlp_for
         if (pairs->entities[i] < 0) scores[i] = -INFINITY;
     if (vlp_form_transforms_answers(form))
         return cpu_transformed_scores(compute, scores, form, queries, pairs);
-    compute->segments_of = NULL; /* the caller may have put other entities into the same array */
+    compute->segments_of = NULL; /* the same array may hold other entities by now */
     VLP_TRY(sort_pairs(compute, pairs));
     compute->segments_of = pairs->entities;
     compute->segments_batch = pairs->batch;

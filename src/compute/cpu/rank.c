@@ -1,11 +1,10 @@
-/* Rank counts: how many candidates score above the answer, how many the same, for several mixtures of
- * the two scores at once. */
+/* Rank counts: candidates that score above the answer, and equal to it, for several mixtures at once. */
 #include <omp.h>
 
 #include "compute/cpu/cpu.h"
 
-/* Mixed scores are made once, for everyone by the same instructions: the answer's score, made a second
- * time elsewhere, might be rounded differently and invent ties. */
+/* Mixed scores are computed once, by the same instructions for all entities: the answer's score,
+ * computed a second time elsewhere, might be rounded differently and create ties. */
 VLP_CLONES static void mix_row(float *out, const float *vertical, const float *horizontal,
                                vlp_mixture mixture, int32_t entities) {
     float v = mixture.vertical, h = mixture.horizontal;
@@ -15,7 +14,7 @@ VLP_CLONES static void mix_row(float *out, const float *vertical, const float *h
         for (int32_t e = 0; e < entities; e++) out[e] = h * horizontal[e];
 }
 
-/* Every entity gets the score of the first with its row, which stands before it. */
+/* Every entity gets the score of the first entity with the same row, which precedes it. */
 static void join_same(float *scores, const int32_t *same, int32_t entities) {
     for (int32_t e = 0; same && e < entities; e++) scores[e] = scores[same[e]];
 }

@@ -81,14 +81,14 @@ void cpu_inverse_norms(vlp_compute *compute, float *out, const float *table, int
     }
 }
 
-/* Parts are summed in their order, whichever thread made them. */
+/* Partial sums are added in a fixed order, whichever thread computed them. */
 static double sum_in_order(const float *parts, int64_t count) {
     double sum = 0;
     for (int64_t i = 0; i < count; i++) sum += (double)parts[i];
     return sum;
 }
 
-/* In double: the square of a gradient of 1e20 is still a number. */
+/* In double: the square of a gradient of 1e20 stays finite. */
 VLP_CLONES static double square_chunk(const float *values, int64_t count) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -114,7 +114,7 @@ static void square_sum(vlp_compute *compute, double *out, const vlp_table_gradie
         for (int64_t i = c * CHUNK; i < rows && i < (c + 1) * CHUNK; i++)
             if (!grad->touched || grad->touched[i])
                 parts[c] += square_chunk(grad->rows + i * width, width);
-    /* In their order, whichever thread computed them. */
+    /* In a fixed order, whichever thread computed them. */
     for (int64_t c = 0; c < chunks; c++) sum += parts[c];
     vlp_free(parts);
     *out = sum;

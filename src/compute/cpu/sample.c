@@ -1,6 +1,6 @@
-/* Negatives by p0, without replacement, known answers left out: draw a shell by the weight that remains
- * in it, then one of its members that remains. Draws are a function of (seed, step, query), so that
- * threads do not matter. */
+/* Negatives by p0, without replacement, never a known answer: draw a shell by its remaining weight, then
+ * one of its remaining members uniformly. Draws are a function of (seed, step, query), not of threads.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -34,19 +34,19 @@ static double next_unit(word_stream *stream) {
     return (double)next_below(stream, 1u << 31) * 0x1p-31;
 }
 
-/* One query's drawing. mark[e] == stamp: e is known or drawn already. */
+/* The draws of one query. mark[e] == stamp: e is a known answer or drawn already. */
 typedef struct drawing {
     const vlp_sample_options *options;
     int32_t head;
     int32_t *mark, stamp;
     word_stream random;
-    int32_t left[MAX_SHELLS];   /* members that remain in each shell */
-    double falloff[MAX_SHELLS]; /* exp(-alpha0 k): a member's weight, k shells behind the nearest */
+    int32_t left[MAX_SHELLS];   /* remaining members of each shell */
+    double falloff[MAX_SHELLS]; /* exp(-alpha0 k): a member's weight, k shells beyond the nearest */
     int32_t shells;
 } drawing;
 
-/* The shell of an entity: distances 0 and 1 are shell 1 (a head is as near as a neighbour), what is
- * farther than the last shell belongs to it. Shell 0 is all entities when draws are uniform. */
+/* The shell of an entity: distances 0 and 1 are shell 1 (the head entity counts as a neighbour), the
+ * last shell includes all larger distances. Shell 0 is all entities when draws are uniform. */
 static int32_t shell_of(const drawing *draw, int32_t entity) {
     const vlp_shell_view *view = draw->options->shells;
     if (!view) return 0;
@@ -88,7 +88,7 @@ static void open_shells(drawing *draw) {
         return;
     }
     const int32_t *counts = view->counts + (int64_t)draw->head * (view->limit + 1);
-    /* With the matrix, shells 1 .. limit, the last with all that is farther; without, the near ones and
+    /* With the matrix, shells 1 .. limit, the last with all larger distances; without, the near ones and
      * one more. */
     int32_t known = view->matrix ? view->limit : view->near[draw->head] + 1;
     if (known > view->limit) known = view->limit;
@@ -109,8 +109,8 @@ static bool take(drawing *draw, int32_t entity, int32_t shell) {
     return true;
 }
 
-/* Weights are taken relative to the nearest shell that has members left, so that a great alpha0 leaves
- * something to choose by. */
+/* Weights are relative to the nearest shell with remaining members, so that a large alpha0 does not
+ * underflow all of them. */
 static int32_t draw_shell(drawing *draw) {
     int32_t first = 0;
     while (draw->left[first] == 0) first++;
@@ -128,8 +128,8 @@ static int32_t draw_shell(drawing *draw) {
     return last;
 }
 
-/* The members of a shell as a list, where there is one: shell 1 .. near, of which the last only if it is
- * not also the rest. The head itself is of shell 1 but not in its list. */
+/* The members of a shell as a list, where there is one: shell 1 .. near, the last only if it does not
+ * hold all larger distances. The head entity is in shell 1 but not in its list. */
 static const int32_t *shell_list(const drawing *draw, int32_t shell, int32_t *count) {
     const vlp_shell_view *view = draw->options->shells;
     if (!view || shell > view->near[draw->head] || shell == draw->shells - 1) return NULL;
@@ -140,12 +140,12 @@ static const int32_t *shell_list(const drawing *draw, int32_t shell, int32_t *co
     return members;
 }
 
-/* One that remains in a shell, uniformly: by trying members of its list or any entities, and, where few
- * remain among many, by counting. */
+/* A remaining member of a shell, uniformly: by rejection from its list or from all entities, and, where
+ * few of many remain, by counting. */
 static int32_t draw_member(drawing *draw, int32_t shell) {
     int32_t count = 0, entities = draw->options->entities;
     const int32_t *list = shell_list(draw, shell, &count);
-    int32_t extra = list && shell == 1; /* the head */
+    int32_t extra = list && shell == 1; /* the head entity */
     int32_t among = list ? count + extra : entities;
     int64_t tries = 8 + 4 * (int64_t)among / draw->left[shell];
     for (int64_t i = 0; i < tries; i++) {

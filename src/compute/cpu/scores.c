@@ -18,7 +18,7 @@ static void tile_scores(const vlp_compute *compute, const vlp_form *form, float 
 
 static void distance_scores(vlp_compute *compute, const vlp_form *form, float *scores, const float *q,
                             const float *table, int32_t entities, int64_t count) {
-    /* A tile of entities stays in the nearest cache while all queries pass over it. */
+    /* A tile of entities stays in the L1 cache over all queries. */
     enum { TILE_FLOATS = 6 << 10 };
     int32_t width = form->query_width, tile = TILE_FLOATS / width / ROWS * ROWS;
     if (tile < ROWS) tile = ROWS;

@@ -1,5 +1,5 @@
-/* The best answers of many queries, met a tile of entities at a time. Scores are looked at once: a row
- * keeps a threshold, and whole blocks that do not pass it cost one comparison of vectors. */
+/* The best answers of many queries, from tiles of entities. Scores are read once: a row keeps a
+ * threshold, and a block of scores that does not pass it costs one vectorized comparison. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,15 +11,15 @@ enum { BLOCK = 64 };
 
 typedef struct top_row {
     float threshold;  /* scores that are not above it cannot be among the best */
-    int64_t excluded; /* how many of the excluded entities lie before the next tile */
+    int64_t excluded; /* excluded entities before the next tile */
 } top_row;
 
 struct vlp_selection {
-    int32_t capacity, rows; /* queries: at most, and now */
-    int32_t wanted, room, columns, threads;
+    int32_t capacity, rows; /* queries: at most, and of this selection */
+    int32_t wanted, buffer, columns, threads;
     top_row *state;         /* (rows) */
     int32_t *counts;        /* (rows) */
-    vlp_top *items;         /* (rows, room) in no order */
+    vlp_top *items;         /* (rows, buffer) in no order */
     float *mixed;           /* (threads, columns) */
     vlp_excluded *excluded; /* (rows) */
 };
@@ -42,13 +42,13 @@ static vlp_status selection_open(vlp_compute *compute, vlp_selection **out, int3
     if (!selection) return vlp_fail_memory("the best answers");
     selection->capacity = rows;
     selection->wanted = wanted;
-    /* The fuller the room, the rarer it is sorted out, and the sooner it leaves the cache. */
-    selection->room = wanted < INT32_MAX / 2 - BLOCK ? 2 * wanted + BLOCK : wanted;
+    /* A larger buffer is sorted less often, but leaves the cache sooner. */
+    selection->buffer = wanted < INT32_MAX / 2 - BLOCK ? 2 * wanted + BLOCK : wanted;
     selection->columns = columns;
     selection->threads = compute->threads;
     selection->state = vlp_alloc((size_t)rows, sizeof *selection->state);
     selection->counts = vlp_alloc((size_t)rows, sizeof *selection->counts);
-    selection->items = vlp_alloc((size_t)rows * (size_t)selection->room, sizeof *selection->items);
+    selection->items = vlp_alloc((size_t)rows * (size_t)selection->buffer, sizeof *selection->items);
     selection->mixed = vlp_alloc((size_t)selection->threads * (size_t)columns, sizeof *selection->mixed);
     selection->excluded = vlp_alloc((size_t)rows, sizeof *selection->excluded);
     if (!selection->state || !selection->counts || !selection->items || !selection->mixed ||
@@ -92,8 +92,9 @@ VLP_CLONES static void mix(float *restrict out, const float *restrict horizontal
         for (int32_t e = 0; e < columns; e++) out[e] = h * horizontal[e];
 }
 
-/* The start of the first block from `at` on with a score that is not at or below the threshold (a score
- * that is not a number is none of both), or `columns`. */
+/* The start of the first block from `at` on with a score that is above the threshold or NaN, or
+ * `columns`.
+ */
 VLP_CLONES static int32_t next_block(const float *scores, int32_t at, int32_t columns, float threshold) {
     for (; at + BLOCK <= columns; at += BLOCK) {
         int32_t above = 0;
@@ -106,7 +107,7 @@ VLP_CLONES static int32_t next_block(const float *scores, int32_t at, int32_t co
 
 /* Keeps the best `wanted` of a full row and raises its threshold. */
 static void sort_out(vlp_selection *selection, int32_t row) {
-    vlp_top *items = selection->items + (int64_t)row * selection->room;
+    vlp_top *items = selection->items + (int64_t)row * selection->buffer;
     qsort(items, (size_t)selection->counts[row], sizeof *items, compare);
     if (selection->counts[row] < selection->wanted) return;
     selection->counts[row] = selection->wanted;
@@ -118,7 +119,7 @@ static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed,
                       const vlp_score_tile *tile) {
     top_row *state = &selection->state[row];
     int32_t *count = &selection->counts[row], columns = tile->columns;
-    vlp_top *items = selection->items + (int64_t)row * selection->room;
+    vlp_top *items = selection->items + (int64_t)row * selection->buffer;
     const float *horizontal = tile->horizontal + (int64_t)row * columns;
     const float *vertical = tile->vertical ? tile->vertical + (int64_t)row * columns : NULL;
     const float *scale = tile->scale + tile->first;
@@ -126,18 +127,18 @@ static bool offer_row(vlp_selection *selection, int32_t row, const float *mixed,
          at += BLOCK) {
         int32_t end = at + BLOCK < columns ? at + BLOCK : columns;
         for (int32_t e = at; e < end; e++) {
-            /* Tiles come in ascending order: who only equals the threshold comes too late. */
+            /* Tiles come in ascending order: an equal score of a later entity ranks below. */
             if (mixed[e] <= state->threshold) continue;
             if (isnan(mixed[e])) return false;
             items[(*count)++] = (vlp_top){mixed[e], horizontal[e], vertical ? vertical[e] * scale[e] : 0,
                                           tile->first + e};
-            if (*count == selection->room) sort_out(selection, row);
+            if (*count == selection->buffer) sort_out(selection, row);
         }
     }
     return true;
 }
 
-/* Takes the excluded entities of the tile out of the race. */
+/* Masks the excluded entities of the tile. */
 static void exclude(vlp_selection *selection, int32_t row, float *mixed, int32_t first,
                     int32_t columns) {
     const vlp_excluded *excluded = &selection->excluded[row];
@@ -168,7 +169,7 @@ static vlp_status selection_finish(vlp_compute *compute, vlp_best *out, vlp_sele
     (void)compute;
 #pragma omp parallel for num_threads(selection->threads) schedule(static)
     for (int32_t row = 0; row < selection->rows; row++) sort_out(selection, row);
-    *out = (vlp_best){selection->items, selection->counts, selection->room};
+    *out = (vlp_best){selection->items, selection->counts, selection->buffer};
     return VLP_OK;
 }
 

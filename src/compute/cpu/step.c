@@ -1,11 +1,11 @@
-/* What a step is made of besides its mathematics: its values, its queries, its check. */
+/* The values of a training step, its queries and its check. */
 #include <math.h>
 #include <string.h>
 
 #include "base/order.h"
 #include "compute/cpu/cpu.h"
 
-/* Every step is told each time: a plan has nothing to remember. */
+/* Steps are not recorded: a plan is empty. */
 struct vlp_plan {
     char nothing;
 };
@@ -50,7 +50,7 @@ static void set_references(const vlp_query_tables *tables, const vlp_batch *batc
     }
 }
 
-/* Weights before they are made to sum to one. */
+/* Weights before they are normalized to sum 1. */
 static double query_weight(const vlp_query_tables *tables, int64_t query) {
     int64_t triple = query % tables->triples;
     if (!tables->weigh) return 1;

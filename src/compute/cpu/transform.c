@@ -40,10 +40,11 @@ static void add(float *to, const float *from, int32_t width) {
 /* What a row is: a head entity that becomes a query, a query without its bias b_r, or an answer. */
 typedef enum row_kind { ROW_QUERY, ROW_LINEAR_QUERY, ROW_ANSWER } row_kind;
 
-/* Floats of working memory per row. */
+/* Floats of working memory per row, at least 1. */
 static int64_t spare_width(const vlp_form *form) {
-    int64_t prepared = cpu_prepared_width(form);
-    return prepared > form->entity_width ? prepared : form->entity_width;
+    int64_t prepared = cpu_prepared_width(form),
+            entity = form->entity_width > 1 ? form->entity_width : 1;
+    return prepared > entity ? prepared : entity;
 }
 
 static void transform_row(const vlp_form *form, row_kind kind, float *y, const float *x, const float *r,

@@ -12,7 +12,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* ---- Loops over units ---------------------------------------------------------------------------- */
+/* ---- Loading and storing ------------------------------------------------------------------------- */
 
 INLINE void load(float *unit, const float *row, int32_t j, int32_t parts, int32_t columns) {
     for (int32_t part = 0; part < parts; part++) unit[part] = row[(int64_t)part * columns + j];
@@ -28,117 +28,132 @@ INLINE int32_t prepared_parts(vlp_transform transform) {
     return traits.prepared > 0 ? traits.prepared : traits.relation_parts;
 }
 
-INLINE void prepare_units(vlp_transform transform, float *restrict p, const float *restrict r,
-                          float scale, int32_t columns) {
+/* ---- One unit ------------------------------------------------------------------------------------ */
+
+/* In functions of their own: arrays that are declared within a loop over units keep it from being
+ * vectorized. */
+
+INLINE void prepare_unit(vlp_transform transform, float *p, const float *r, float scale, int32_t j,
+                         int32_t columns) {
     vlp_transform_traits traits = vlp_transform_traits_of(transform);
-    for (int32_t j = 0; j < columns; j++) {
-        float from[VLP_MAX_RELATION_PARTS], to[VLP_MAX_PREPARED];
-        load(from, r, j, traits.relation_parts, columns);
-        vlp_unit_prepare(transform, to, from, scale);
-        store(p, to, j, traits.prepared, columns);
-    }
+    float from[VLP_MAX_RELATION_PARTS], to[VLP_MAX_PREPARED];
+    load(from, r, j, traits.relation_parts, columns);
+    vlp_unit_prepare(transform, to, from, scale);
+    store(p, to, j, traits.prepared, columns);
 }
 
-/* The sums of a pass, into row->sums: of the forward pass over x, of the backward pass over dy. */
-INLINE void sum_units(vlp_transform transform, vlp_unit_row *row, const float *restrict x,
-                      const float *restrict p, bool backward, int32_t columns) {
-    vlp_transform_traits traits = vlp_transform_traits_of(transform);
-    int32_t first = backward ? traits.sums : 0, count = backward ? traits.sums_backward : traits.sums;
-    float a = 0, b = 0, c = 0;
-    _Static_assert(VLP_MAX_SUMS == 3, "a variable for each sum");
-#pragma omp simd reduction(+ : a, b, c)
-    for (int32_t j = 0; j < columns; j++) {
-        float unit[VLP_MAX_PARTS], prepared[VLP_MAX_PREPARED], terms[VLP_MAX_SUMS] = {0, 0, 0};
-        load(unit, x, j, traits.parts, columns);
-        load(prepared, p, j, prepared_parts(transform), columns);
-        if (backward)
-            vlp_unit_terms_backward(transform, terms, unit, prepared);
-        else
-            vlp_unit_terms(transform, terms, unit, prepared);
-        a += terms[0];
-        b += terms[1];
-        c += terms[2];
-    }
-    const float sums[VLP_MAX_SUMS] = {a, b, c};
-    for (int32_t i = 0; i < count; i++) row->sums[first + i] = sums[i];
+/* Term `index` of the sums: of the forward pass over x, of the backward pass over dy. */
+INLINE float unit_term(vlp_transform transform, int32_t index, const float *x, const float *p,
+                       bool backward, int32_t j, int32_t columns) {
+    float unit[VLP_MAX_PARTS], prepared[VLP_MAX_PREPARED], terms[VLP_MAX_SUMS] = {0};
+    load(unit, x, j, vlp_transform_traits_of(transform).parts, columns);
+    load(prepared, p, j, prepared_parts(transform), columns);
+    if (backward)
+        vlp_unit_terms_backward(transform, terms, unit, prepared);
+    else
+        vlp_unit_terms(transform, terms, unit, prepared);
+    return terms[index];
 }
 
-/* y = the query or the answer of x. `row` is a copy, so that no store can change it. */
-INLINE void transform_units(vlp_transform transform, float *restrict y, const float *restrict x,
-                            const float *restrict p, vlp_unit_row row, bool answer, int32_t columns) {
+INLINE void query_unit(vlp_transform transform, float *q, const float *h, const float *p,
+                       const vlp_unit_row *row, int32_t j, int32_t columns) {
     int32_t parts = vlp_transform_traits_of(transform).parts;
-    for (int32_t j = 0; j < columns; j++) {
-        float unit[VLP_MAX_PARTS], prepared[VLP_MAX_PREPARED], out[VLP_MAX_PARTS];
-        load(unit, x, j, parts, columns);
-        load(prepared, p, j, prepared_parts(transform), columns);
-        if (answer)
-            vlp_unit_answer(transform, out, unit, prepared, &row);
-        else
-            vlp_unit_query(transform, out, unit, prepared, &row);
-        store(y, out, j, parts, columns);
-    }
+    float unit[VLP_MAX_PARTS], prepared[VLP_MAX_PREPARED], out[VLP_MAX_PARTS];
+    load(unit, h, j, parts, columns);
+    load(prepared, p, j, prepared_parts(transform), columns);
+    vlp_unit_query(transform, out, unit, prepared, row);
+    store(q, out, j, parts, columns);
 }
 
-INLINE void backward_units(vlp_transform transform, cpu_backward_rows rows, vlp_unit_row row,
-                           bool answer, int32_t columns) {
-    vlp_transform_traits traits = vlp_transform_traits_of(transform);
-    float *restrict x_grad = rows.x_grad, *restrict r_grad = rows.r_grad;
-    const float *restrict dy = rows.dy, *restrict x = rows.x, *restrict p = rows.p;
-    for (int32_t j = 0; j < columns; j++) {
-        float unit[VLP_MAX_PARTS], prepared[VLP_MAX_PREPARED], d[VLP_MAX_PARTS];
-        float dx[VLP_MAX_PARTS], dr[VLP_MAX_RELATION_PARTS];
-        load(unit, x, j, traits.parts, columns);
-        load(prepared, p, j, prepared_parts(transform), columns);
-        load(d, dy, j, traits.parts, columns);
-        load(dx, x_grad, j, traits.parts, columns);
-        load(dr, r_grad, j, traits.relation_parts, columns);
-        if (answer) {
-            vlp_unit_answer_grad_tail(transform, dx, d, prepared, &row);
-            vlp_unit_answer_grad_relation(transform, dr, d, unit, prepared, &row);
-        } else {
-            vlp_unit_query_grad_head(transform, dx, d, prepared, &row);
-            vlp_unit_query_grad_relation(transform, dr, d, unit, prepared, &row);
-        }
-        store(x_grad, dx, j, traits.parts, columns);
-        store(r_grad, dr, j, traits.relation_parts, columns);
-    }
+INLINE void answer_unit(vlp_transform transform, float *k, const float *t, const float *p,
+                        const vlp_unit_row *row, int32_t j, int32_t columns) {
+    int32_t parts = vlp_transform_traits_of(transform).parts;
+    float unit[VLP_MAX_PARTS], prepared[VLP_MAX_PREPARED], out[VLP_MAX_PARTS];
+    load(unit, t, j, parts, columns);
+    load(prepared, p, j, prepared_parts(transform), columns);
+    vlp_unit_answer(transform, out, unit, prepared, row);
+    store(k, out, j, parts, columns);
 }
+
+INLINE void backward_unit(vlp_transform transform, const cpu_backward_rows *rows,
+                          const vlp_unit_row *row, bool answer, int32_t j, int32_t columns) {
+    vlp_transform_traits traits = vlp_transform_traits_of(transform);
+    float unit[VLP_MAX_PARTS], prepared[VLP_MAX_PREPARED], d[VLP_MAX_PARTS];
+    float dx[VLP_MAX_PARTS], dr[VLP_MAX_RELATION_PARTS];
+    load(unit, rows->x, j, traits.parts, columns);
+    load(prepared, rows->p, j, prepared_parts(transform), columns);
+    load(d, rows->dy, j, traits.parts, columns);
+    load(dx, rows->x_grad, j, traits.parts, columns);
+    load(dr, rows->r_grad, j, traits.relation_parts, columns);
+    if (answer) {
+        vlp_unit_answer_grad_tail(transform, dx, d, prepared, row);
+        vlp_unit_answer_grad_relation(transform, dr, d, unit, prepared, row);
+    } else {
+        vlp_unit_query_grad_head(transform, dx, d, prepared, row);
+        vlp_unit_query_grad_relation(transform, dr, d, unit, prepared, row);
+    }
+    store(rows->x_grad, dx, j, traits.parts, columns);
+    store(rows->r_grad, dr, j, traits.relation_parts, columns);
+}
+
+/* The rows of relation prediction in the backward pass. */
+typedef struct relation_rows {
+    float *h_grad, *t_grad;
+    const float *dv, *h, *t;
+} relation_rows;
 
 /* Of a bilinear transform: the score <q(h, r), t> is <r, v>, v its gradient of r, and <dv, v> is the
  * score with dv in the place of r. So the formulas of the query serve here too. */
-INLINE void relation_units(vlp_transform transform, float *restrict v, const float *restrict h,
-                           const float *restrict t, int32_t columns) {
+INLINE void relation_unit(vlp_transform transform, float *v, const float *h, const float *t, int32_t j,
+                          int32_t columns) {
     vlp_transform_traits traits = vlp_transform_traits_of(transform);
     const vlp_unit_row row = {.linear = true};
-    for (int32_t j = 0; j < columns; j++) {
-        float head[VLP_MAX_PARTS], tail[VLP_MAX_PARTS];
-        float none[VLP_MAX_PREPARED] = {0}, out[VLP_MAX_RELATION_PARTS] = {0};
-        load(head, h, j, traits.parts, columns);
-        load(tail, t, j, traits.parts, columns);
-        vlp_unit_query_grad_relation(transform, out, tail, head, none, &row);
-        store(v, out, j, traits.relation_parts, columns);
-    }
+    float head[VLP_MAX_PARTS], tail[VLP_MAX_PARTS];
+    float none[VLP_MAX_PREPARED] = {0}, out[VLP_MAX_RELATION_PARTS] = {0};
+    load(head, h, j, traits.parts, columns);
+    load(tail, t, j, traits.parts, columns);
+    vlp_unit_query_grad_relation(transform, out, tail, head, none, &row);
+    store(v, out, j, traits.relation_parts, columns);
 }
 
-INLINE void relation_backward_units(vlp_transform transform, float *restrict h_grad,
-                                    float *restrict t_grad, const float *restrict dv,
-                                    const float *restrict h, const float *restrict t, int32_t columns) {
+INLINE void relation_backward_unit(vlp_transform transform, const relation_rows *rows, int32_t j,
+                                   int32_t columns) {
     vlp_transform_traits traits = vlp_transform_traits_of(transform);
     const vlp_unit_row row = {.linear = true};
-    for (int32_t j = 0; j < columns; j++) {
-        float head[VLP_MAX_PARTS], tail[VLP_MAX_PARTS], d[VLP_MAX_PREPARED] = {0};
-        float dh[VLP_MAX_PARTS], dt[VLP_MAX_PARTS], q[VLP_MAX_PARTS];
-        load(head, h, j, traits.parts, columns);
-        load(tail, t, j, traits.parts, columns);
-        load(d, dv, j, traits.relation_parts, columns);
-        load(dh, h_grad, j, traits.parts, columns);
-        load(dt, t_grad, j, traits.parts, columns);
-        vlp_unit_query_grad_head(transform, dh, tail, d, &row);
-        vlp_unit_query(transform, q, head, d, &row);
-        for (int32_t part = 0; part < traits.parts; part++) dt[part] += q[part];
-        store(h_grad, dh, j, traits.parts, columns);
-        store(t_grad, dt, j, traits.parts, columns);
-    }
+    float head[VLP_MAX_PARTS], tail[VLP_MAX_PARTS], d[VLP_MAX_PREPARED] = {0};
+    float dh[VLP_MAX_PARTS], dt[VLP_MAX_PARTS], q[VLP_MAX_PARTS];
+    load(head, rows->h, j, traits.parts, columns);
+    load(tail, rows->t, j, traits.parts, columns);
+    load(d, rows->dv, j, traits.relation_parts, columns);
+    load(dh, rows->h_grad, j, traits.parts, columns);
+    load(dt, rows->t_grad, j, traits.parts, columns);
+    vlp_unit_query_grad_head(transform, dh, tail, d, &row);
+    vlp_unit_query(transform, q, head, d, &row);
+    for (int32_t part = 0; part < traits.parts; part++) dt[part] += q[part];
+    store(rows->h_grad, dh, j, traits.parts, columns);
+    store(rows->t_grad, dt, j, traits.parts, columns);
+}
+
+/* ---- One row ------------------------------------------------------------------------------------- */
+
+/* Sum `index` of a pass. One loop per sum: a loop over several is not vectorized. */
+INLINE float sum_units(vlp_transform transform, int32_t index, const float *x, const float *p,
+                       bool backward, int32_t columns) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int32_t j = 0; j < columns; j++) sum += unit_term(transform, index, x, p, backward, j, columns);
+    return sum;
+}
+
+/* All sums of a pass, into row->sums. */
+INLINE void sum_row(vlp_transform transform, vlp_unit_row *row, const float *x, const float *p,
+                    bool backward, int32_t columns) {
+    vlp_transform_traits traits = vlp_transform_traits_of(transform);
+    int32_t first = backward ? traits.sums : 0, count = backward ? traits.sums_backward : traits.sums;
+    _Static_assert(VLP_MAX_SUMS == 3, "a line for each sum");
+    if (count > 0) row->sums[first] = sum_units(transform, 0, x, p, backward, columns);
+    if (count > 1) row->sums[first + 1] = sum_units(transform, 1, x, p, backward, columns);
+    if (count > 2) row->sums[first + 2] = sum_units(transform, 2, x, p, backward, columns);
 }
 
 /* ---- Instances ----------------------------------------------------------------------------------- */
@@ -146,48 +161,47 @@ INLINE void relation_backward_units(vlp_transform transform, float *restrict h_g
 typedef struct unit_loops {
     void (*prepare)(float *p, const float *r, float scale, int32_t columns);
     void (*sums)(vlp_unit_row *row, const float *x, const float *dy, const float *p, int32_t columns);
-    void (*query)(float *q, const float *h, const float *p, const vlp_unit_row *row, int32_t columns);
-    void (*query_backward)(const cpu_backward_rows *rows, const vlp_unit_row *row, int32_t columns);
-    void (*answer)(float *k, const float *t, const float *p, const vlp_unit_row *row, int32_t columns);
-    void (*answer_backward)(const cpu_backward_rows *rows, const vlp_unit_row *row, int32_t columns);
+    /* `row` is a copy, so that no store of the loop can change it. */
+    void (*query)(float *q, const float *h, const float *p, vlp_unit_row row, int32_t columns);
+    void (*query_backward)(cpu_backward_rows rows, vlp_unit_row row, int32_t columns);
+    void (*answer)(float *k, const float *t, const float *p, vlp_unit_row row, int32_t columns);
+    void (*answer_backward)(cpu_backward_rows rows, vlp_unit_row row, int32_t columns);
     void (*relation)(float *v, const float *h, const float *t, int32_t columns);
-    void (*relation_backward)(float *h_grad, float *t_grad, const float *dv, const float *h,
-                              const float *t, int32_t columns);
+    void (*relation_backward)(relation_rows rows, int32_t columns);
 } unit_loops;
+
+/* For every unit j of a row, whose arrays do not overlap. */
+#define FOR_UNITS _Pragma("omp simd") for (int32_t j = 0; j < columns; j++)
 
 #define LOOPS(NAME, name, ...)                                                                          \
     VLP_CLONES static void name##_prepare(float *p, const float *r, float scale, int32_t columns) {     \
-        prepare_units(VLP_##NAME, p, r, scale, columns);                                                \
+        FOR_UNITS prepare_unit(VLP_##NAME, p, r, scale, j, columns);                                    \
     }                                                                                                   \
     VLP_CLONES static void name##_sums(vlp_unit_row *row, const float *x, const float *dy,              \
                                        const float *p, int32_t columns) {                               \
-        if (vlp_transform_traits_of(VLP_##NAME).sums > 0)                                               \
-            sum_units(VLP_##NAME, row, x, p, false, columns);                                           \
-        if (vlp_transform_traits_of(VLP_##NAME).sums_backward > 0 && dy)                                \
-            sum_units(VLP_##NAME, row, dy, p, true, columns);                                           \
+        sum_row(VLP_##NAME, row, x, p, false, columns);                                                 \
+        if (dy) sum_row(VLP_##NAME, row, dy, p, true, columns);                                         \
     }                                                                                                   \
-    VLP_CLONES static void name##_query(float *q, const float *h, const float *p,                       \
-                                        const vlp_unit_row *row, int32_t columns) {                     \
-        transform_units(VLP_##NAME, q, h, p, *row, false, columns);                                     \
+    VLP_CLONES static void name##_query(float *q, const float *h, const float *p, vlp_unit_row row,     \
+                                        int32_t columns) {                                              \
+        FOR_UNITS query_unit(VLP_##NAME, q, h, p, &row, j, columns);                                    \
     }                                                                                                   \
-    static void name##_query_backward(const cpu_backward_rows *rows, const vlp_unit_row *row,           \
-                                      int32_t columns) {                                                \
-        backward_units(VLP_##NAME, *rows, *row, false, columns);                                        \
+    static void name##_query_backward(cpu_backward_rows rows, vlp_unit_row row, int32_t columns) {      \
+        FOR_UNITS backward_unit(VLP_##NAME, &rows, &row, false, j, columns);                            \
     }                                                                                                   \
-    VLP_CLONES static void name##_answer(float *k, const float *t, const float *p,                      \
-                                         const vlp_unit_row *row, int32_t columns) {                    \
-        transform_units(VLP_##NAME, k, t, p, *row, true, columns);                                      \
+    VLP_CLONES static void name##_answer(float *k, const float *t, const float *p, vlp_unit_row row,    \
+                                         int32_t columns) {                                             \
+        FOR_UNITS answer_unit(VLP_##NAME, k, t, p, &row, j, columns);                                   \
     }                                                                                                   \
-    VLP_CLONES static void name##_answer_backward(const cpu_backward_rows *rows,                        \
-                                                  const vlp_unit_row *row, int32_t columns) {           \
-        backward_units(VLP_##NAME, *rows, *row, true, columns);                                         \
+    VLP_CLONES static void name##_answer_backward(cpu_backward_rows rows, vlp_unit_row row,             \
+                                                  int32_t columns) {                                    \
+        FOR_UNITS backward_unit(VLP_##NAME, &rows, &row, true, j, columns);                             \
     }                                                                                                   \
     static void name##_relation(float *v, const float *h, const float *t, int32_t columns) {            \
-        relation_units(VLP_##NAME, v, h, t, columns);                                                   \
+        FOR_UNITS relation_unit(VLP_##NAME, v, h, t, j, columns);                                       \
     }                                                                                                   \
-    static void name##_relation_backward(float *h_grad, float *t_grad, const float *dv, const float *h, \
-                                         const float *t, int32_t columns) {                             \
-        relation_backward_units(VLP_##NAME, h_grad, t_grad, dv, h, t, columns);                         \
+    static void name##_relation_backward(relation_rows rows, int32_t columns) {                         \
+        FOR_UNITS relation_backward_unit(VLP_##NAME, &rows, j, columns);                                \
     }                                                                                                   \
     static const unit_loops name##_loops = {name##_prepare,  name##_sums,                               \
                                             name##_query,    name##_query_backward,                     \
@@ -242,22 +256,22 @@ static vlp_unit_row row_of(const vlp_form *form, const float *x, const float *dy
 
 void cpu_unit_query(const vlp_form *form, float *q, const float *h, const float *p, bool linear) {
     vlp_unit_row row = row_of(form, h, NULL, p, linear);
-    loops_of(form)->query(q, h, p, &row, vlp_form_columns(form));
+    loops_of(form)->query(q, h, p, row, vlp_form_columns(form));
 }
 
 void cpu_unit_query_backward(const vlp_form *form, const cpu_backward_rows *rows, bool linear) {
     vlp_unit_row row = row_of(form, rows->x, rows->dy, rows->p, linear);
-    loops_of(form)->query_backward(rows, &row, vlp_form_columns(form));
+    loops_of(form)->query_backward(*rows, row, vlp_form_columns(form));
 }
 
 void cpu_unit_answer(const vlp_form *form, float *k, const float *t, const float *p) {
     vlp_unit_row row = row_of(form, t, NULL, p, true);
-    loops_of(form)->answer(k, t, p, &row, vlp_form_columns(form));
+    loops_of(form)->answer(k, t, p, row, vlp_form_columns(form));
 }
 
 void cpu_unit_answer_backward(const vlp_form *form, const cpu_backward_rows *rows) {
     vlp_unit_row row = row_of(form, rows->x, rows->dy, rows->p, true);
-    loops_of(form)->answer_backward(rows, &row, vlp_form_columns(form));
+    loops_of(form)->answer_backward(*rows, row, vlp_form_columns(form));
 }
 
 void cpu_unit_relation_query(const vlp_form *form, float *v, const float *h, const float *t) {
@@ -268,5 +282,5 @@ void cpu_unit_relation_query(const vlp_form *form, float *v, const float *h, con
 void cpu_unit_relation_query_backward(const vlp_form *form, float *h_grad, float *t_grad,
                                       const float *dv, const float *h, const float *t) {
     assert(vlp_transform_traits_of(form->transform).bilinear);
-    loops_of(form)->relation_backward(h_grad, t_grad, dv, h, t, vlp_form_columns(form));
+    loops_of(form)->relation_backward((relation_rows){h_grad, t_grad, dv, h, t}, vlp_form_columns(form));
 }
