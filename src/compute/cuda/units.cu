@@ -19,34 +19,33 @@ __device__ static int64_t group_of(const cuda_unit_rows &rows, int64_t i) {
     return rows.group == 1 ? i : static_cast<uint32_t>(i) / static_cast<uint32_t>(rows.group);
 }
 
-/* The sums over a row x, and over dy where it is not NULL, that the formulas of its units read. The
- * whole block adds, in an order that depends on its size alone; every thread gets the sums. */
-template <class UNIT>
+/* What the formulas read of a whole row: the first COUNT sums, of x, and of dy where COUNT is more than
+ * SUMS. The whole block adds, in an order that depends on its size alone; every thread gets the sums. */
+template <class UNIT, int COUNT>
 __device__ static vlp_unit_row sum_row(const vlp_form &form, bool linear, const float *x,
                                        const float *dy, const float *r) {
     vlp_unit_row row = {};
     row.scale = form.phase_scale;
     row.linear = linear;
-    if constexpr (UNIT::ALL_SUMS > 0) {
+    if constexpr (COUNT > 0) {
         __shared__ float shared[32];
         int32_t columns = form.entity_width / UNIT::PARTS;
-        float sums[UNIT::ALL_SUMS] = {};
+        float sums[COUNT] = {};
         for (int32_t j = threadIdx.x; j < columns; j += blockDim.x) {
-            float unit[UNIT::PARTS], relation[UNIT::RELATION_PARTS], p[UNIT::PREPARED];
-            float terms[UNIT::ALL_SUMS] = {};
+            float unit[UNIT::PARTS], relation[UNIT::RELATION_PARTS], p[UNIT::PREPARED], terms[COUNT];
             load_unit<UNIT::RELATION_PARTS>(relation, r, j, columns);
             UNIT::prepare(p, relation, form.phase_scale);
             load_unit<UNIT::PARTS>(unit, x, j, columns);
             UNIT::terms(terms, unit, p);
-            if (dy) {
+            if constexpr (COUNT > UNIT::SUMS) {
                 load_unit<UNIT::PARTS>(unit, dy, j, columns);
                 UNIT::terms_backward(terms + UNIT::SUMS, unit, p);
             }
 #pragma unroll
-            for (int s = 0; s < UNIT::ALL_SUMS; s++) sums[s] += terms[s];
+            for (int s = 0; s < COUNT; s++) sums[s] += terms[s];
         }
 #pragma unroll
-        for (int s = 0; s < UNIT::ALL_SUMS; s++) row.sums[s] = block_sum(sums[s], shared);
+        for (int s = 0; s < COUNT; s++) row.sums[s] = block_sum(sums[s], shared);
     }
     return row;
 }
@@ -61,7 +60,7 @@ __global__ static void unit_rows(vlp_form form, float *y, cuda_unit_rows rows, b
     if (at >= 0) {
         const float *x = rows.rows + at * form.entity_width;
         const float *r = relation_of(rows, form, group_of(rows, i));
-        vlp_unit_row row = sum_row<UNIT>(form, linear, x, nullptr, r);
+        vlp_unit_row row = sum_row<UNIT, UNIT::SUMS>(form, linear, x, nullptr, r);
         if (j >= columns) return;
         float unit[UNIT::PARTS], relation[UNIT::RELATION_PARTS], p[UNIT::PREPARED];
         load_unit<UNIT::RELATION_PARTS>(relation, r, j, columns);
@@ -82,7 +81,7 @@ __global__ static void unit_rows_backward(vlp_form form, cuda_unit_gradients gra
     const float *x = rows.rows + at * form.entity_width, *dy = gradients.y_grad + i * form.query_width;
     const float *r = relation_of(rows, form, group_of(rows, i));
     float *to = gradients.rows_grad + i * form.entity_width;
-    vlp_unit_row row = sum_row<UNIT>(form, linear, x, dy, r);
+    vlp_unit_row row = sum_row<UNIT, UNIT::ALL_SUMS>(form, linear, x, dy, r);
     if constexpr (UNIT::ALL_SUMS > 0)
         if (j < UNIT::ALL_SUMS) sums[i * UNIT::ALL_SUMS + j] = row.sums[j];
     if (j >= columns) return;
