@@ -44,7 +44,7 @@ typedef struct relation_order {
     float *q;           /* (count, query_width) in this order */
 } relation_order;
 
-/* given: (count) the relations of the queries as they come; overwritten. */
+/* given: (count) the relations of the queries in their order; overwritten. */
 static void group_queries(relation_order *by, int32_t *given, int64_t count) {
     int64_t used = 0;
     for (int64_t first = 0; first < count; first++) {
@@ -53,7 +53,7 @@ static void group_queries(relation_order *by, int32_t *given, int64_t count) {
             if (given[i] != relation) continue;
             by->order[used] = static_cast<int32_t>(i);
             by->relations[used++] = relation;
-            given[i] = -1; /* done */
+            given[i] = -1; /* grouped */
         }
     }
 }
