@@ -1,8 +1,8 @@
-/* The vertical aggregator: its inputs from references, its rows, and their gradients. Rows are read and
- * written four columns at a time where their widths allow it, one elsewhere. */
-#include "compute/cuda/transform.h"
+/* The vertical aggregator: its inputs from references, its rows, and their gradients. Loads and stores
+ * are vectorized, four columns per thread, where widths are multiples of four; else one. */
+#include "compute/cuda/units.h"
 
-/* ---- Columns side by side ------------------------------------------------------------------------ */
+/* ---- Adjacent columns ---------------------------------------------------------------------------- */
 
 template <int COLUMNS> struct columns { float at[COLUMNS]; };
 
@@ -38,8 +38,8 @@ template <int COLUMNS> __device__ static void add(columns<COLUMNS> *to, const co
     for (int c = 0; c < COLUMNS; c++) to->at[c] += values.at[c];
 }
 
-/* The zeros behind the numbers of a bf16 row. */
-__device__ static void end_row(vlp_bf16 *row, const vlp_bf16_layout &layout) {
+/* The padding of a bf16 row: zeros. */
+__device__ static void pad_row(vlp_bf16 *row, const vlp_bf16_layout &layout) {
     for (int32_t at = layout.width; at < layout.padded; at++) row[at] = 0;
 }
 
@@ -47,13 +47,13 @@ __device__ static float inverse_of(float norm) {
     return norm > VLP_TINY_DISTANCE ? 1.0f / norm : 0.0f;
 }
 
-/* ---- References: a block a slice of a query's columns -------------------------------------------- */
+/* ---- References: one block per slice of a query's columns ---------------------------------------- */
 
 enum { REFERENCE_THREADS = 64, REFERENCE_BATCH = 4 };
 
 /* The sums over a query's references, in their order, of the columns from j on of their answers' and of
- * their heads' rows. A batch of rows is on its way at a time; where the last one is short, its last
- * rows are read again, and left out. */
+ * their head entities' rows. REFERENCE_BATCH loads are in flight at a time; where the last batch is
+ * short, its last rows are loaded again, and not added. */
 template <int PARTS, int COLUMNS>
 __device__ static void sum_references(columns<COLUMNS> answer[PARTS], columns<COLUMNS> head[PARTS],
                                       const vlp_reference_batch &references, int64_t query,
@@ -86,30 +86,71 @@ __device__ static void sum_references(columns<COLUMNS> answer[PARTS], columns<CO
     }
 }
 
-/* The query's numbers out of its parts, column by column. */
-template <int PARTS, int COLUMNS>
-__device__ static void query_columns(columns<COLUMNS> q[PARTS], const columns<COLUMNS> h[PARTS],
-                                     const vlp_form &form, const float *r, int32_t j) {
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) {
-        complex_number z = {h[0].at[c], PARTS > 1 ? h[PARTS - 1].at[c] : 0.0f};
-        z = query_number(form, z, r, j + c, true);
-        q[0].at[c] = z.re;
-        if (PARTS > 1) q[PARTS - 1].at[c] = z.im;
-    }
-}
+/* How s and k follow from the means, unit by unit, in the kernel that computes the means: where the
+ * transform needs no sums over rows. */
+template <class UNIT> struct reference_units {
+    static constexpr int PARTS = UNIT::PARTS;
+    static constexpr bool FUSED = true, ANSWERS = UNIT::ANSWERS;
 
-/* PARTS of a row that stand apart, a number of each a column. s is not made without a place for it. All
- * is read before anything is written: the compiler cannot know that the arrays are not the same. */
-template <int PARTS, int COLUMNS>
+    /* s = W_r1 difference, k = W_r2 answer, or answer itself; of the columns from j on. */
+    template <int COLUMNS>
+    static __device__ void transform(columns<COLUMNS> s[PARTS], columns<COLUMNS> k[PARTS],
+                                     const columns<COLUMNS> difference[PARTS],
+                                     const columns<COLUMNS> answer[PARTS], const vlp_form &form,
+                                     const float *r, int32_t j) {
+        columns<COLUMNS> relation[UNIT::RELATION_PARTS];
+        vlp_unit_row row = {};
+        row.scale = form.phase_scale;
+        row.linear = true;
+#pragma unroll
+        for (int part = 0; part < UNIT::RELATION_PARTS; part++)
+            relation[part] = load<COLUMNS>(r + part * (form.entity_width / PARTS) + j);
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            float p[UNIT::PREPARED], x[PARTS], y[PARTS], unit[UNIT::RELATION_PARTS];
+            get(unit, relation, c);
+            UNIT::prepare(p, unit, form.phase_scale);
+            get(x, difference, c);
+            UNIT::template transform<false>(y, x, p, row);
+            put(s, y, c);
+            get(x, answer, c);
+            UNIT::template transform<true>(y, x, p, row);
+            put(k, y, c);
+        }
+    }
+
+  private:
+    template <int COUNT, int COLUMNS>
+    static __device__ void get(float (&unit)[COUNT], const columns<COLUMNS> *parts, int c) {
+#pragma unroll
+        for (int part = 0; part < COUNT; part++) unit[part] = parts[part].at[c];
+    }
+
+    template <int COUNT, int COLUMNS>
+    static __device__ void put(columns<COLUMNS> *parts, const float (&unit)[COUNT], int c) {
+#pragma unroll
+        for (int part = 0; part < COUNT; part++) parts[part].at[c] = unit[part];
+    }
+};
+
+/* The means alone. */
+struct reference_means {
+    static constexpr int PARTS = 1;
+    static constexpr bool FUSED = false, ANSWERS = false;
+};
+
+/* Grid: (queries, slices of units), COLUMNS units per thread. All loads come before the stores: the
+ * compiler cannot know that the arrays do not overlap. */
+template <class UNITS, int COLUMNS>
 __global__ static void reference_rows(vlp_form form, vlp_aggregator_inputs inputs,
                                       vlp_reference_batch references, const float *table,
                                       vlp_related_rows heads) {
+    constexpr int PARTS = UNITS::PARTS;
     int64_t i = blockIdx.x, width = form.entity_width;
     int32_t part_width = form.entity_width / PARTS, count = references.counts[i];
     int32_t j = COLUMNS * static_cast<int32_t>(blockIdx.y * REFERENCE_THREADS + threadIdx.x);
     if (j >= part_width) return;
-    columns<COLUMNS> head[PARTS], answer[PARTS] = {}, difference[PARTS] = {}, s[PARTS] = {};
+    columns<COLUMNS> head[PARTS], answer[PARTS] = {}, difference[PARTS] = {}, s[PARTS], k[PARTS];
 #pragma unroll
     for (int part = 0; part < PARTS; part++)
         head[part] = load<COLUMNS>(heads.rows + i * width + part * part_width + j);
@@ -123,10 +164,10 @@ __global__ static void reference_rows(vlp_form form, vlp_aggregator_inputs input
             float mean = difference[part].at[c] * share;
             difference[part].at[c] = count > 0 ? head[part].at[c] - mean : 0.0f;
         }
-    if (inputs.s) {
+    if constexpr (UNITS::FUSED) {
         const float *r =
             heads.relation_table + static_cast<int64_t>(heads.relations[i]) * form.relation_width;
-        query_columns<PARTS>(s, difference, form, r, j);
+        UNITS::transform(s, k, difference, answer, form, r, j);
     }
     vlp_bf16_layout layout = vlp_bf16_layout_of(1, form.query_width);
 #pragma unroll
@@ -134,50 +175,55 @@ __global__ static void reference_rows(vlp_form form, vlp_aggregator_inputs input
         int64_t at = part * part_width + j, row = i * width + at, bf16_row = i * layout.padded + at;
         store(inputs.answers + row, answer[part]);
         store(inputs.differences + row, difference[part]);
-        if (inputs.bf16_s) {
-            store(inputs.bf16_k + bf16_row, answer[part]);
-            store(inputs.bf16_s + bf16_row, s[part]);
-        } else if (inputs.s) {
-            store(inputs.s + row, s[part]);
+        if constexpr (UNITS::FUSED) {
+            if (inputs.bf16_s) {
+                store(inputs.bf16_k + bf16_row, k[part]);
+                store(inputs.bf16_s + bf16_row, s[part]);
+            } else {
+                if (UNITS::ANSWERS) store(inputs.k + row, k[part]);
+                store(inputs.s + row, s[part]);
+            }
         }
     }
-    if (!inputs.bf16_s || j + COLUMNS < part_width) return;
-    end_row(inputs.bf16_k + i * layout.padded, layout);
-    end_row(inputs.bf16_s + i * layout.padded, layout);
+    if (!UNITS::FUSED || !inputs.bf16_s || j + COLUMNS < part_width) return;
+    pad_row(inputs.bf16_k + i * layout.padded, layout);
+    pad_row(inputs.bf16_s + i * layout.padded, layout);
 }
 
-template <int PARTS, int COLUMNS>
+template <class UNITS, int COLUMNS>
 static void launch_references(vlp_compute *compute, const vlp_aggregator_inputs *inputs,
                               const vlp_form *form, const vlp_reference_batch *references,
                               const float *entity_table, const vlp_related_rows *heads) {
     dim3 grid(static_cast<unsigned>(heads->count),
-              cuda_blocks(form->entity_width / (PARTS * COLUMNS), REFERENCE_THREADS));
-    LAUNCH(compute, (reference_rows<PARTS, COLUMNS>), grid, REFERENCE_THREADS, 0, *form, *inputs,
+              cuda_blocks(form->entity_width / (UNITS::PARTS * COLUMNS), REFERENCE_THREADS));
+    LAUNCH(compute, (reference_rows<UNITS, COLUMNS>), grid, REFERENCE_THREADS, 0, *form, *inputs,
            *references, entity_table, *heads);
 }
 
+template <class UNITS>
 static void mean_rows(vlp_compute *compute, const vlp_aggregator_inputs *inputs, const vlp_form *form,
                       const vlp_reference_batch *references, const float *entity_table,
                       const vlp_related_rows *heads) {
-    int32_t parts = is_complex_transform(*form) ? 2 : 1;
-    bool four = form->entity_width % (4 * parts) == 0;
-    auto launch = parts == 2 ? (four ? launch_references<2, 4> : launch_references<2, 1>)
-                             : (four ? launch_references<1, 4> : launch_references<1, 1>);
-    launch(compute, inputs, form, references, entity_table, heads);
+    bool four = form->entity_width % (4 * UNITS::PARTS) == 0;
+    (four ? launch_references<UNITS, 4> : launch_references<UNITS, 1>)(compute, inputs, form, references,
+                                                                       entity_table, heads);
 }
 
 static void mean_references(vlp_compute *compute, const vlp_aggregator_inputs *inputs,
                             const vlp_form *form, const vlp_reference_batch *references,
                             const float *entity_table, const vlp_related_rows *heads) {
+    vlp_transform_traits traits = vlp_transform_traits_of(form->transform);
     if (heads->count == 0) return;
-    if (!is_matrix_transform(*form)) {
-        mean_rows(compute, inputs, form, references, entity_table, heads);
+    if (!traits.matrix && traits.sums == 0) {
+        with_unit_transform(form->transform, [&](auto unit) {
+            using UNIT = decltype(unit);
+            if constexpr (UNIT::SUMS == 0)
+                mean_rows<reference_units<UNIT>>(compute, inputs, form, references, entity_table, heads);
+        });
         return;
     }
+    mean_rows<reference_means>(compute, inputs, form, references, entity_table, heads);
     vlp_bf16_layout layout = vlp_bf16_layout_of(1, form->query_width);
-    vlp_aggregator_inputs means = {inputs->answers, inputs->differences, nullptr, nullptr, nullptr,
-                                   nullptr};
-    mean_rows(compute, &means, form, references, entity_table, heads);
     vlp_related_rows rows = *heads;
     rows.rows = inputs->answers;
     cuda_answer(compute, inputs->k, form, &rows);
@@ -227,13 +273,13 @@ static void concat_query(vlp_compute *compute, float *concat, vlp_bf16 *bf16, co
     LAUNCH(compute, kernel, grid, CONCAT_THREADS, 0, concat, bf16, *operands, e, width);
 }
 
-/* ---- The output: a block a row ------------------------------------------------------------------- */
+/* ---- The output: one block per row --------------------------------------------------------------- */
 
 enum { OUTPUT_THREADS = 256 };
 
-/* A row as it stands in a bf16 copy: the column of a place, -1 between the parts. */
-__device__ static int32_t column_of(const vlp_bf16_layout &layout, int32_t place) {
-    int32_t part = place / layout.padded, at = place - part * layout.padded;
+/* In the layout of a bf16 copy: the column of a position, -1 in the padding. */
+__device__ static int32_t column_of(const vlp_bf16_layout &layout, int32_t position) {
+    int32_t part = position / layout.padded, at = position - part * layout.padded;
     return at < layout.width ? part * layout.width + at : -1;
 }
 
@@ -254,11 +300,12 @@ __global__ static void tanh_rows(float *x, float *activated, float *norms, vlp_b
         }
         store(y + j, value);
     }
-    /* What other threads have stored can be read after the sum. */
+    /* block_sum synchronizes: other threads' stores to y are visible after it. */
     float norm = sqrtf(block_sum(square, shared)), scale = inverse_of(norm);
     if (threadIdx.x == 0) norms[i] = norm;
-    for (int32_t place = COLUMNS * threadIdx.x; place < stride; place += COLUMNS * OUTPUT_THREADS) {
-        int32_t j = column_of(layout, place);
+    for (int32_t position = COLUMNS * threadIdx.x; position < stride;
+         position += COLUMNS * OUTPUT_THREADS) {
+        int32_t j = column_of(layout, position);
         columns<COLUMNS> value = {};
         if (j >= 0) {
             value = load<COLUMNS>(y + j);
@@ -266,16 +313,16 @@ __global__ static void tanh_rows(float *x, float *activated, float *norms, vlp_b
             for (int c = 0; c < COLUMNS; c++) value.at[c] *= scale;
             store(row + j, value);
         }
-        if (bf16_x) store(bf16_x + i * stride + place, value);
+        if (bf16_x) store(bf16_x + i * stride + position, value);
     }
 }
 
 static void tanh_normalize(vlp_compute *compute, const vlp_tanh_rows *rows, const float *bias) {
     if (rows->rows == 0) return;
-    vlp_bf16_layout places = rows->bf16 ? rows->layout : vlp_bf16_layout{1, rows->width, rows->width};
-    auto kernel = places.width % 4 == 0 ? tanh_rows<4> : tanh_rows<1>;
+    vlp_bf16_layout positions = rows->bf16 ? rows->layout : vlp_bf16_layout{1, rows->width, rows->width};
+    auto kernel = positions.width % 4 == 0 ? tanh_rows<4> : tanh_rows<1>;
     LAUNCH(compute, kernel, static_cast<unsigned>(rows->rows), OUTPUT_THREADS, 0, rows->output,
-           rows->activated, rows->norms, rows->bf16, places, bias, rows->width);
+           rows->activated, rows->norms, rows->bf16, positions, bias, rows->width);
 }
 
 /* u = y / |y|: dy = (du - u <u, du>) / |y|; y = tanh(x): dx = dy (1 - y^2). */
@@ -288,18 +335,20 @@ __global__ static void tanh_rows_backward(float *grad, const float *normalized_g
     int32_t stride = vlp_bf16_layout_stride(&layout);
     const float *u = normal + i * width, *y = activated + i * width, *du = normalized_grad + i * stride;
     float along = 0, scale = inverse_of(norms[i]);
-    for (int32_t place = COLUMNS * threadIdx.x; place < stride; place += COLUMNS * OUTPUT_THREADS) {
-        int32_t j = column_of(layout, place);
+    for (int32_t position = COLUMNS * threadIdx.x; position < stride;
+         position += COLUMNS * OUTPUT_THREADS) {
+        int32_t j = column_of(layout, position);
         if (j < 0) continue;
-        columns<COLUMNS> left = load<COLUMNS>(u + j), right = load<COLUMNS>(du + place);
+        columns<COLUMNS> left = load<COLUMNS>(u + j), right = load<COLUMNS>(du + position);
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) along += left.at[c] * right.at[c];
     }
     along = block_sum(along, shared);
-    for (int32_t place = COLUMNS * threadIdx.x; place < stride; place += COLUMNS * OUTPUT_THREADS) {
-        int32_t j = column_of(layout, place);
+    for (int32_t position = COLUMNS * threadIdx.x; position < stride;
+         position += COLUMNS * OUTPUT_THREADS) {
+        int32_t j = column_of(layout, position);
         if (j < 0) continue;
-        columns<COLUMNS> value = load<COLUMNS>(du + place), normal_at = load<COLUMNS>(u + j);
+        columns<COLUMNS> value = load<COLUMNS>(du + position), normal_at = load<COLUMNS>(u + j);
         columns<COLUMNS> tanh_at = load<COLUMNS>(y + j);
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++)
@@ -312,18 +361,18 @@ __global__ static void tanh_rows_backward(float *grad, const float *normalized_g
 static void tanh_normalize_backward(vlp_compute *compute, float *grad, const float *output_grad,
                                     const vlp_bf16_layout *layout, const vlp_tanh_rows *rows) {
     if (rows->rows == 0) return;
-    vlp_bf16_layout places = layout ? *layout : vlp_bf16_layout{1, rows->width, rows->width};
-    auto kernel = places.width % 4 == 0 ? tanh_rows_backward<4> : tanh_rows_backward<1>;
+    vlp_bf16_layout positions = layout ? *layout : vlp_bf16_layout{1, rows->width, rows->width};
+    auto kernel = positions.width % 4 == 0 ? tanh_rows_backward<4> : tanh_rows_backward<1>;
     LAUNCH(compute, kernel, static_cast<unsigned>(rows->rows), OUTPUT_THREADS, 0, grad, output_grad,
-           places, rows->output, rows->activated, rows->norms, rows->width);
+           positions, rows->output, rows->activated, rows->norms, rows->width);
 }
 
 /* ---- Sums of columns ----------------------------------------------------------------------------- */
 
-/* A block for so many columns, the rows in parts that are summed by a tree; each thread has BATCH rows
- * on their way at a time. */
+/* A block sums SUM_COLUMNS columns, the rows in SUM_PARTS parts that are reduced by a tree; each thread
+ * has SUM_BATCH loads in flight. */
 enum { SUM_COLUMNS = 16, SUM_PARTS = 64, SUM_BATCH = 8 };
-static_assert(SUM_PARTS == 64 && SUM_COLUMNS == 16, "two parts a warp, and a warp for them all");
+static_assert(SUM_PARTS == 64 && SUM_COLUMNS == 16, "two parts per warp, and one warp reduces all");
 
 __global__ static void __launch_bounds__(SUM_COLUMNS *SUM_PARTS)
     column_sums(float *bias_grad, float *same_grad, float *grad, vlp_bf16 *bf16_grad,
@@ -336,17 +385,17 @@ __global__ static void __launch_bounds__(SUM_COLUMNS *SUM_PARTS)
     float sum = 0;
     for (int64_t start = part; start < rows; start += SUM_PARTS * SUM_BATCH) {
         float values[SUM_BATCH];
-        bool there[SUM_BATCH];
+        bool kept[SUM_BATCH];
 #pragma unroll
         for (int b = 0; b < SUM_BATCH; b++) {
             int64_t i = start + b * SUM_PARTS;
             values[b] = i < rows && j < width ? grad[i * width + j] : 0.0f;
-            there[b] = i >= rows || !counts || counts[i] > 0;
+            kept[b] = i >= rows || !counts || counts[i] > 0;
         }
 #pragma unroll
         for (int b = 0; b < SUM_BATCH; b++) {
             int64_t i = start + b * SUM_PARTS;
-            if (!there[b]) {
+            if (!kept[b]) {
                 values[b] = 0.0f;
                 if (j < width) grad[i * width + j] = 0.0f;
             }

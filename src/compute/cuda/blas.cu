@@ -1,5 +1,5 @@
-/* cuBLAS, loaded when the backend is asked for: where it is not, the error says so, and nothing else of
- * the program depends on it. Workspace and algorithm are fixed, so that products give the same bits. */
+/* cuBLAS, loaded at run time: where it is missing, opening the backend fails, and nothing else depends
+ * on it. Workspace and algorithm are fixed, so that products have the same bits every time. */
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -14,8 +14,7 @@ struct cuda_blas {
     void *workspaces[2];
 };
 
-/* What is used of the library. C++ has overloads of the products for older callers: these are the plain
- * ones. */
+/* The functions used. For C++, cublas_v2.h overloads the matrix products: these are the C functions. */
 typedef cublasStatus_t (*product_function)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int,
                                            int, int, const void *, const void *, cudaDataType, int,
                                            const void *, cudaDataType, int, const void *, void *,
@@ -36,7 +35,7 @@ static struct {
     products_function products;
 } library;
 
-/* As large as Hopper's fastest products ask for. */
+/* What Hopper's fastest kernels need. */
 constexpr size_t WORKSPACE_BYTES = static_cast<size_t>(64) << 20;
 
 template <class F> static bool find(F *function, const char *name) {
@@ -95,10 +94,10 @@ void cuda_blas_close(vlp_compute *compute) {
 }
 
 static cublasHandle_t handle_of(const vlp_compute *compute) {
-    return compute->blas->handles[compute->aside];
+    return compute->blas->handles[compute->forked];
 }
 
-/* Steps round the factors to TF32; scores that are ranked do not. */
+/* Training steps round factors to TF32; scores that are ranked are fp32. */
 static cublasComputeType_t compute_type(const vlp_compute *compute) {
     return compute->stepping ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
@@ -111,7 +110,7 @@ static cublasOperation_t operation(bool transpose) {
     return transpose ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
-/* cuBLAS is column-major: what it is given as B A is the row-major A B. */
+/* cuBLAS is column-major: its B A is the row-major A B. */
 static void multiply(vlp_compute *compute, float *c, const vlp_product *product, const void *a,
                      const void *b, cudaDataType type, cublasComputeType_t precision) {
     if (product->m == 0 || product->n == 0) return;

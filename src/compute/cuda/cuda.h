@@ -1,9 +1,9 @@
 /* Internals of the CUDA backend: its state, its memory, and what its files share.
  *
- * All work goes into one stream, in the order of the calls, except between fork_begin and fork_end:
- * that goes into a second stream, with working memory of its own. A call that fails is recorded once
- * and reported by the next operation that returns a status. Working memory grows when an operation needs
- * more; plans that were recorded over the old memory are then recorded anew (`generation`). */
+ * Operations are asynchronous, in one stream, in the order of the calls, except between fork_begin and
+ * fork_end: those go to a second stream, with working memory of its own. A call that fails is recorded
+ * once and reported by the next operation that returns a status. Working memory grows when an operation
+ * needs more; plans that were recorded over the old memory are then recorded again (`generation`). */
 #ifndef VLP_COMPUTE_CUDA_CUDA_H
 #define VLP_COMPUTE_CUDA_CUDA_H
 
@@ -11,7 +11,7 @@
 
 #include "compute/backend.h"
 
-/* Working memory, one piece for each use: operations that call each other never share one. */
+/* Working memory, a buffer for each use: operations that call each other never share one. */
 enum cuda_slot {
     SLOT_SORT_KEYS_IN,
     SLOT_SORT_KEYS,
@@ -31,14 +31,16 @@ enum cuda_slot {
     SLOT_SUMS,
     SLOT_MEAN_IDS,
     SLOT_COLUMNS,
-    SLOT_MOVED_ROWS,
-    SLOT_MOVED_MATRICES,
-    SLOT_MOVED_ANSWERS,
-    SLOT_MOVED_ANSWERS_GRAD,
-    SLOT_MOVED_ROWS_GRAD,
-    SLOT_MOVED_MATRICES_GRAD,
-    SLOT_MOVED_QUERIES,
-    SLOT_MOVED_ORDER,
+    SLOT_UNIT_SUMS,
+    SLOT_TRANSFORMED_ROWS,
+    SLOT_TRANSFORMED_RELATIONS,
+    SLOT_TRANSFORMED_ANSWERS,
+    SLOT_TRANSFORMED_WEIGHTS,
+    SLOT_TRANSFORMED_ANSWERS_GRAD,
+    SLOT_TRANSFORMED_ROWS_GRAD,
+    SLOT_TRANSFORMED_RELATIONS_GRAD,
+    SLOT_TRANSFORMED_QUERIES,
+    SLOT_TRANSFORMED_ORDER,
     SLOT_RANK_ANSWERS,
     SLOT_RANK_FILTERED,
     SLOTS
@@ -49,37 +51,36 @@ typedef struct cuda_buffer {
     size_t bytes;
 } cuda_buffer;
 
-/* Items sorted by the row they belong to: keys (count) ascending, those of no row last with the key
- * `rows`; order (count): which item stands there. Equal keys keep the order of their items. */
+/* Items sorted by the row they belong to: keys (count), rows in ascending order, masked items last with
+ * the key `rows`; order (count): the items in this order. The sort is stable. */
 typedef struct cuda_segments {
     const uint32_t *keys, *order;
 } cuda_segments;
 
-/* Steps that may be under way before step_begin waits for the oldest. */
+/* Steps in flight, at most: then step_begin waits for the oldest. */
 enum { RING = 32 };
 
 typedef struct cuda_blas cuda_blas;
 
 struct vlp_compute {
-    cudaStream_t stream;     /* where work goes now */
-    cudaStream_t streams[2]; /* the main one, and the one aside */
-    int aside;               /* which of them `stream` is */
-    cudaEvent_t forked, joined;
+    cudaStream_t stream;     /* the current one of `streams` */
+    cudaStream_t streams[2]; /* the main stream, and that of a fork */
+    int forked;              /* index of the current stream: 1 in a fork */
+    cudaEvent_t fork_event, join_event;
     int multiprocessors;
-    size_t shared_limit; /* bytes of shared memory a block can ask for */
+    size_t shared_limit; /* bytes of shared memory per block, at most */
     cuda_blas *blas;
     cuda_buffer slots[2][SLOTS]; /* of each stream */
     uint64_t generation;
     bool failed, no_memory;
     char message[256];
-    /* The step's values on the device, and on the host until they are copied. */
-    vlp_step_values *values;
-    vlp_step_values *ring; /* (RING) pinned */
+    vlp_step_values *values; /* of the step, on the device */
+    vlp_step_values *ring;   /* (RING) pinned, on the host until they are copied */
     cudaEvent_t events[RING];
     int64_t begun;
     bool eager;    /* plans are not recorded: VLP_CUDA_EAGER */
     bool stepping; /* between step_begin and step_end: products in TF32 */
-    /* Which pairs the sorted ones are of. */
+    /* The pairs that were sorted last. */
     const int32_t *pairs_of;
     int32_t pairs_batch, pairs_width, pairs_rows;
 };
@@ -87,15 +88,15 @@ struct vlp_compute {
 /* ---- memory.cu ---- */
 extern vlp_fail_function cuda_fail_function;
 vlp_status cuda_fail(vlp_status status, const char *format, ...) VLP_PRINTF(2, 3);
-/* Notes a failed call down; returns whether all is well. */
+/* Records a failed call; true: it did not fail. */
 bool cuda_note(vlp_compute *compute, cudaError_t error, const char *what);
-/* The status of everything so far. */
+/* The status of all calls so far. */
 vlp_status cuda_status(vlp_compute *compute);
-/* Waits for all work. */
+/* Waits for both streams. */
 void cuda_wait(vlp_compute *compute);
-/* Copies between host and device, either way, and waits for it. */
+/* Copies between host and device, in either direction, and waits for the stream. */
 vlp_status cuda_copy(vlp_compute *compute, void *to, const void *from, size_t bytes);
-/* At least so many bytes of working memory, contents undefined; NULL when there are not, noted down. */
+/* Working memory of at least `bytes`, contents undefined; NULL when out of memory, which is recorded. */
 void *cuda_scratch(vlp_compute *compute, cuda_slot slot, size_t bytes);
 template <class T> static T *scratch(vlp_compute *compute, cuda_slot slot, int64_t count) {
     return static_cast<T *>(cuda_scratch(compute, slot, static_cast<size_t>(count) * sizeof(T)));
@@ -111,20 +112,20 @@ static inline unsigned cuda_blocks(int64_t count, int64_t each) {
     return static_cast<unsigned>((count + each - 1) / each);
 }
 
-/* Blocks for passes over rows, a thread a column (see my_column): nobody waits for a row before asking
- * for the next part of it. */
+/* The grid of passes over rows, one thread per column (see my_column): all loads of a row are in flight
+ * at once, and coalesced. */
 enum { COLUMN_BLOCK = 256 };
 static inline dim3 cuda_grid(int64_t rows, int64_t columns) {
     return dim3(static_cast<unsigned>(rows), cuda_blocks(columns, COLUMN_BLOCK));
 }
 
 /* ---- segments.cu ---- */
-/* Sorts items by ids; negative ids are of no row. The result stands in the two slots named. */
+/* Sorts items by ids, negative ids being masked. The result is in the two slots named. */
 bool cuda_sort(vlp_compute *compute, cuda_segments *out, const int32_t *ids, int64_t count, int32_t rows,
                cuda_slot keys, cuda_slot order);
 
 /* ---- blas.cu ---- */
-vlp_status cuda_blas_load(void); /* whether cuBLAS is there */
+vlp_status cuda_blas_load(void); /* loads cuBLAS */
 vlp_status cuda_blas_open(vlp_compute *compute);
 void cuda_blas_close(vlp_compute *compute);
 /* Products of row-major matrices that are strides apart. */
@@ -134,12 +135,17 @@ typedef struct product_batch {
 void cuda_products(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
                    const float *b, const product_batch *batch);
 
-/* ---- moved.cu: pairs whose answers the relation transforms, as in pairs.cu ---- */
-vlp_status cuda_moved_scores(vlp_compute *compute, float *scores, const vlp_form *form,
-                             const vlp_related_rows *queries, const vlp_pairs *pairs);
-vlp_status cuda_moved_backward(vlp_compute *compute, const vlp_pair_gradients *out, const vlp_form *form,
-                               const float *scores_grad, const vlp_related_rows *queries,
-                               const vlp_pairs *pairs);
+/* ---- transformed.cu: answers that the relation transforms ---- */
+/* As pairs->scores and pairs->backward. */
+vlp_status cuda_transformed_scores(vlp_compute *compute, float *scores, const vlp_form *form,
+                                   const vlp_related_rows *queries, const vlp_pairs *pairs);
+vlp_status cuda_transformed_backward(vlp_compute *compute, const vlp_pair_gradients *out,
+                                     const vlp_form *form, const float *scores_grad,
+                                     const vlp_related_rows *queries, const vlp_pairs *pairs);
+
+/* k (entities, query_width) of all entities by one relation (relation_width). */
+void cuda_all_answers(vlp_compute *compute, float *k, const vlp_form *form, const float *entity_table,
+                      int32_t entities, const float *relation);
 
 /* ---- The operations, one table per file, as in cpu/ ---- */
 extern const vlp_step_operations cuda_step_operations;

@@ -1,4 +1,4 @@
-/* What kernels share. Sums are made by trees whose shape depends on the size of the block alone. */
+/* Shared by kernels. Sums are reduced by trees whose shape depends on the size of the block alone. */
 #ifndef VLP_COMPUTE_CUDA_DEVICE_H
 #define VLP_COMPUTE_CUDA_DEVICE_H
 
@@ -18,8 +18,8 @@ template <class T> __device__ inline T warp_sum(T value) {
     return value;
 }
 
-/* The sum over a block, for every thread of it. `shared` holds 32 values and may be used again at once.
- */
+/* The sum over a block, for every thread of it. `shared` holds 32 values; it may be reused without a
+ * barrier. */
 template <class T> __device__ inline T block_sum(T value, T *shared) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
     value = warp_sum(value);
@@ -43,7 +43,7 @@ __device__ inline float block_max(float value, float *shared) {
     return value;
 }
 
-/* Where the segment that begins at `at` ends. All threads of the block call it. */
+/* The end of the segment that begins at `at`. Called by all threads of the block. */
 __device__ inline int64_t segment_end(const uint32_t *keys, int64_t at, int64_t count) {
     __shared__ int64_t end;
     __syncthreads();
@@ -68,7 +68,7 @@ __device__ inline bool segment_begins(const uint32_t *keys, int64_t at, uint32_t
     return keys[at] < rows && (at == 0 || keys[at - 1] != keys[at]);
 }
 
-/* Whether an ascending list has a number. */
+/* Whether a number is in an ascending list. */
 __device__ inline bool list_has(const int32_t *list, int64_t count, int32_t number) {
     int64_t low = 0, high = count;
     while (low < high) {
@@ -81,8 +81,9 @@ __device__ inline bool list_has(const int32_t *list, int64_t count, int32_t numb
     return low < count && list[low] == number;
 }
 
-/* The number of flags before mine in the block, and of all. All threads of whole warps. */
-__device__ inline int32_t place_of(bool flag, int32_t *total) {
+/* The number of flags set by lower threads of the block, and by all. Called by all threads; the block is
+ * whole warps. */
+__device__ inline int32_t flags_before(bool flag, int32_t *total) {
     __shared__ int32_t counts[32];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     unsigned bits = __ballot_sync(ALL_LANES, flag);
@@ -98,7 +99,7 @@ __device__ inline int32_t place_of(bool flag, int32_t *total) {
     return before + __popc(bits & ((1u << lane) - 1));
 }
 
-/* Four numbers of a row from `from` on, of which `left` are there: zeros for the others. */
+/* Four numbers of a row from `from` on, of which `left` exist, padded with zeros. */
 __device__ inline void load4(float out[4], const float *from, int left, bool aligned) {
     if (aligned && left >= 4) {
         float4 four = *reinterpret_cast<const float4 *>(from);
@@ -109,7 +110,7 @@ __device__ inline void load4(float out[4], const float *from, int left, bool ali
     for (int i = 0; i < 4; i++) out[i] = i < left ? from[i] : 0.0f;
 }
 
-/* to[i] = values[i], or += where `add`, for the `left` that are there. */
+/* to[i] = values[i], or += where `add`, for the `left` that exist. */
 __device__ inline void put4(float *to, const float values[4], int left, bool aligned, bool add) {
     if (aligned && left >= 4) {
         float4 four = {values[0], values[1], values[2], values[3]};
@@ -125,17 +126,36 @@ __device__ inline void put4(float *to, const float values[4], int left, bool ali
         if (i < left) to[i] = add ? to[i] + values[i] : values[i];
 }
 
+/* ---- Units of a row, part by part ---------------------------------------------------------------- */
+
+/* Four units of every part; parts are `columns` apart, `left` units remain from `from` on. */
+template <int COUNT>
+__device__ inline void load_units(float (*four)[4], const float *from, int32_t columns, int32_t left,
+                                  bool aligned) {
+#pragma unroll
+    for (int part = 0; part < COUNT; part++) load4(four[part], from + part * columns, left, aligned);
+}
+
+/* Unit u of several, [part][unit]. */
+template <int COUNT> struct unit_of {
+    float at[COUNT];
+    template <int UNITS> __device__ unit_of(const float (*units)[UNITS], int u) {
+#pragma unroll
+        for (int part = 0; part < COUNT; part++) at[part] = units[part][u];
+    }
+};
+
 /* ---- Norms of rows ------------------------------------------------------------------------------- */
 
-/* A block a row. The norms of a table are made anew when it was loaded and along with every update:
- * both add the same numbers in the same order, bf16 the same. */
+/* One block per row. Norms are computed when a table is loaded and with every update: both add the same
+ * numbers in the same order, so that they have the same bits. */
 enum { NORM_THREADS = 256 };
 
 __device__ inline void add_square(float &sum, float x) {
     sum = __fmaf_rn(x, x, sum);
 }
 
-/* Four in a row for a thread at a time where widths allow. */
+/* Whether rows can be read four numbers per thread. */
 __device__ inline bool in_quads(int32_t width) {
     return width % 4 == 0;
 }
@@ -164,14 +184,14 @@ __device__ inline float high_half(uint32_t word) {
     return __uint_as_float(word & 0xffff0000u);
 }
 
-/* Where column `column` of a row stands in its bf16 copy. */
-__device__ inline int32_t bf16_place(const vlp_bf16_layout &layout, int32_t column) {
+/* The position of a column in the bf16 copy of its row. */
+__device__ inline int32_t bf16_position(const vlp_bf16_layout &layout, int32_t column) {
     int32_t part = column / layout.width;
     return part * layout.padded + column - part * layout.width;
 }
 
-/* Roots as the hardware gives them, within an ulp or two; numbers below 1e-38 count as zero, which saves
- * three instructions a root. */
+/* Approximate roots and quotients, one instruction each, within an ulp or two; subnormal numbers are
+ * flushed to zero. */
 __device__ inline float fast_root(float x) {
     float root;
     asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));

@@ -1,12 +1,12 @@
-/* Losses over rows of scores, a block a row; a row's gradient replaces its scores. */
+/* Losses over rows of scores, one block per row; a row's gradient replaces its scores. */
 #include "compute/cuda/device.h"
 
 /* ---- Sampled negatives --------------------------------------------------------------------------- */
 
 enum { NEGATIVE_THREADS = 256 };
 
-/* The paper's L2 for one query: -log s(c) - sum p1 log s(-n), halved, times the query's weight. The
- * weights p1 are constants: no gradient passes through them. */
+/* The paper's horizontal loss of one query: -log s(c) - sum p1 log s(-n), halved, times the query's
+ * weight. Stop-gradient on p1. */
 __global__ static void negative_rows(vlp_weight_form form, float *scores, float *row_loss,
                                      const float *weights, int32_t width) {
     __shared__ float shared[32];
@@ -45,22 +45,22 @@ static void negative_loss(vlp_compute *compute, float *scores, float *row_loss,
 
 /* ---- Softmax ------------------------------------------------------------------------------------- */
 
-/* Exponentials as the hardware makes them: their error is far below what the products before leave. */
+/* Approximate exponentials (__expf): their error is far below that of the products before. */
 
-/* Below every logit that is a number. */
+/* Below every finite logit. */
 constexpr float LOWEST = -3e38f;
 
-/* Rounded step by step: contracted with the operation after it, a logit would differ from itself. */
+/* Explicit rounding: contracted with the next operation, a logit would differ from pass to pass. */
 __device__ static float logit_of(float x, float temperature, float scale) {
     return __fmul_rn(x, __fmul_rn(temperature, scale));
 }
 
-/* A sum of exponentials of a thread, the largest exponent taken out. */
+/* A sum of exponentials exp(x - maximum). */
 typedef struct exponentials {
     float maximum, sum;
 } exponentials;
 
-/* A logit of -inf is nobody; one that is no number makes the sum none. */
+/* A logit of -inf is masked; one that is NaN makes the sum NaN. */
 __device__ static void add_logits(exponentials &e, const float x[4]) {
     float maximum = fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
     if (maximum > e.maximum) {
@@ -71,14 +71,14 @@ __device__ static void add_logits(exponentials &e, const float x[4]) {
              (__expf(x[2] - e.maximum) + __expf(x[3] - e.maximum));
 }
 
-/* What a row is made of. */
+/* The operands of a row. */
 typedef struct softmax_row {
     float *logits;
     vlp_bf16 *bf16; /* NULL: the gradients replace the logits */
     const float *scale, *offset;
     float temperature;
     int32_t columns;
-    int32_t whole; /* columns before this one can be read four at a time, and have no offset */
+    int32_t whole; /* columns before this one are aligned for loads of four, and have no offset */
 } softmax_row;
 
 /* The logits of columns j .. j + 3, -inf beyond the end, and their scales. */
@@ -148,7 +148,7 @@ __global__ static void __launch_bounds__(THREADS)
     for (int32_t j = row.whole + first; j < row.columns; j += STEP) add_columns<false>(row, e, j);
     float gold = logit_of(row.logits[answer], row.temperature, row.scale ? row.scale[answer] : 1.0f);
     if (row.offset) gold = __fadd_rn(gold, row.offset[answer]);
-    float maximum = block_max(e.maximum, shared); /* and everybody has read the answer's logit */
+    float maximum = block_max(e.maximum, shared); /* after it all threads have read the answer's logit */
     float sum = block_sum(e.sum * __expf(e.maximum - maximum), shared);
     float full = weight * row.temperature, share = full / sum;
 #pragma unroll 2
@@ -163,9 +163,9 @@ static void softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, fl
                          const vlp_softmax *softmax) {
     const float *scale = softmax->column_scale, *offset = softmax->column_offset;
     if (softmax->count == 0) return;
-    uintptr_t places = reinterpret_cast<uintptr_t>(logits) | reinterpret_cast<uintptr_t>(bf16) |
-                       reinterpret_cast<uintptr_t>(scale) | reinterpret_cast<uintptr_t>(offset);
-    bool aligned = softmax->stride % 4 == 0 && places % sizeof(float4) == 0 && !offset;
+    uintptr_t addresses = reinterpret_cast<uintptr_t>(logits) | reinterpret_cast<uintptr_t>(bf16) |
+                          reinterpret_cast<uintptr_t>(scale) | reinterpret_cast<uintptr_t>(offset);
+    bool aligned = softmax->stride % 4 == 0 && addresses % sizeof(float4) == 0 && !offset;
     int32_t width = static_cast<int32_t>(softmax->columns);
     softmax_row row = {
         logits, bf16, scale, offset, softmax->temperature, width, aligned ? width / 4 * 4 : 0};

@@ -1,4 +1,4 @@
-/* The CUDA backend's table, its memory, and what happens when a call fails. */
+/* The CUDA backend: its table of operations, its memory, and its failures. */
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -39,14 +39,14 @@ vlp_status cuda_status(vlp_compute *compute) {
 
 void cuda_wait(vlp_compute *compute) {
     for (cudaStream_t stream : compute->streams)
-        cuda_note(compute, cudaStreamSynchronize(stream), "the end of the work");
+        cuda_note(compute, cudaStreamSynchronize(stream), "waiting for a stream");
 }
 
 static void *cuda_allocate(vlp_compute *compute, size_t bytes) {
     void *memory = nullptr;
     if (bytes == 0) bytes = 1;
     if (cudaMalloc(&memory, bytes) != cudaSuccess) {
-        cudaGetLastError(); /* it is the caller's to say, not to be found again later */
+        cudaGetLastError(); /* cleared: the caller reports it */
         return nullptr;
     }
     cuda_note(compute, cudaMemsetAsync(memory, 0, bytes, compute->stream), "clearing memory");
@@ -55,9 +55,9 @@ static void *cuda_allocate(vlp_compute *compute, size_t bytes) {
 
 static void cuda_release(vlp_compute *compute, void *memory) {
     if (!memory) return;
-    compute->pairs_of = nullptr; /* another array may come to stand there */
+    compute->pairs_of = nullptr; /* another array may get this address */
     cuda_wait(compute);
-    cuda_note(compute, cudaFree(memory), "giving memory back");
+    cuda_note(compute, cudaFree(memory), "freeing memory");
 }
 
 vlp_status cuda_copy(vlp_compute *compute, void *to, const void *from, size_t bytes) {
@@ -65,7 +65,7 @@ vlp_status cuda_copy(vlp_compute *compute, void *to, const void *from, size_t by
         /* Either side may be host or device. */
         cuda_note(compute, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, compute->stream),
                   "copying");
-        cuda_note(compute, cudaStreamSynchronize(compute->stream), "the work before a copy");
+        cuda_note(compute, cudaStreamSynchronize(compute->stream), "waiting for a copy");
     }
     return cuda_status(compute);
 }
@@ -96,7 +96,7 @@ static void cuda_dismiss(vlp_compute *compute, const void *memory) {
 static bool cuda_available(vlp_compute *compute, int64_t *unused, int64_t *total) {
     size_t free_bytes = 0, all_bytes = 0;
     *unused = *total = 0;
-    if (!cuda_note(compute, cudaMemGetInfo(&free_bytes, &all_bytes), "asking for the memory"))
+    if (!cuda_note(compute, cudaMemGetInfo(&free_bytes, &all_bytes), "querying the memory"))
         return false;
     *unused = static_cast<int64_t>(free_bytes);
     *total = static_cast<int64_t>(all_bytes);
@@ -104,10 +104,10 @@ static bool cuda_available(vlp_compute *compute, int64_t *unused, int64_t *total
 }
 
 void *cuda_scratch(vlp_compute *compute, cuda_slot slot, size_t bytes) {
-    cuda_buffer *buffer = &compute->slots[compute->aside][slot];
+    cuda_buffer *buffer = &compute->slots[compute->forked][slot];
     if (bytes == 0) bytes = 1;
     if (bytes <= buffer->bytes) return buffer->memory;
-    /* Nothing in it has to be kept, but work under way may still read it. */
+    /* The contents are not kept, but kernels in flight may still read them. */
     cuda_wait(compute);
     cudaFree(buffer->memory);
     buffer->memory = nullptr;
@@ -117,7 +117,7 @@ void *cuda_scratch(vlp_compute *compute, cuda_slot slot, size_t bytes) {
     if (cudaMalloc(&buffer->memory, larger) != cudaSuccess) {
         cudaGetLastError();
         larger = bytes;
-        if (!cuda_note(compute, cudaMalloc(&buffer->memory, larger), "taking working memory"))
+        if (!cuda_note(compute, cudaMalloc(&buffer->memory, larger), "allocating working memory"))
             return buffer->memory = nullptr;
     }
     buffer->bytes = larger;
@@ -158,8 +158,8 @@ static void cuda_close(vlp_compute *compute) {
         if (compute->events[i]) cudaEventDestroy(compute->events[i]);
     if (compute->ring) cudaFreeHost(compute->ring);
     cudaFree(compute->values);
-    if (compute->forked) cudaEventDestroy(compute->forked);
-    if (compute->joined) cudaEventDestroy(compute->joined);
+    if (compute->fork_event) cudaEventDestroy(compute->fork_event);
+    if (compute->join_event) cudaEventDestroy(compute->join_event);
     for (cudaStream_t stream : compute->streams)
         if (stream) cudaStreamDestroy(stream);
     free(compute);
@@ -170,27 +170,27 @@ static void open_parts(vlp_compute *compute) {
     cuda_note(compute, cudaGetDevice(&device), "choosing the device");
     cuda_note(compute,
               cudaDeviceGetAttribute(&compute->multiprocessors, cudaDevAttrMultiProcessorCount, device),
-              "asking the device");
+              "querying the device");
     cuda_note(compute, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-              "asking the device");
+              "querying the device");
     compute->shared_limit = static_cast<size_t>(limit);
-    /* What goes aside is many small kernels: they come between the blocks of large ones. */
+    /* A fork has many small kernels: by priority they run between the blocks of large ones. */
     int low = 0, high = 0;
-    cuda_note(compute, cudaDeviceGetStreamPriorityRange(&low, &high), "asking the device");
+    cuda_note(compute, cudaDeviceGetStreamPriorityRange(&low, &high), "querying the device");
     for (int i = 0; i < 2; i++)
         cuda_note(compute,
                   cudaStreamCreateWithPriority(&compute->streams[i], cudaStreamNonBlocking,
                                                i == 0 ? low : high),
-                  "making a stream");
+                  "creating a stream");
     compute->stream = compute->streams[0];
-    for (cudaEvent_t *event : {&compute->forked, &compute->joined})
-        cuda_note(compute, cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
-    cuda_note(compute, cudaMalloc(&compute->values, sizeof(vlp_step_values)), "taking memory");
+    for (cudaEvent_t *event : {&compute->fork_event, &compute->join_event})
+        cuda_note(compute, cudaEventCreateWithFlags(event, cudaEventDisableTiming), "creating an event");
+    cuda_note(compute, cudaMalloc(&compute->values, sizeof(vlp_step_values)), "allocating memory");
     cuda_note(compute, cudaMallocHost(&compute->ring, RING * sizeof(vlp_step_values)),
-              "taking pinned memory");
+              "allocating pinned memory");
     for (int i = 0; i < RING; i++)
         cuda_note(compute, cudaEventCreateWithFlags(&compute->events[i], cudaEventDisableTiming),
-                  "making an event");
+                  "creating an event");
     if (!compute->failed)
         cuda_note(compute, cudaMemsetAsync(compute->values, 0, sizeof(vlp_step_values), compute->stream),
                   "clearing memory");

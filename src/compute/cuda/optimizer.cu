@@ -1,31 +1,31 @@
-/* One fused pass over all tables, a block a row: read gradient and moments, write moments and
- * parameters, their bf16 copy and the row's norm. Rate, corrections, clipping and faults are read on
- * the device. */
+/* One fused pass over all tables, one block per row: loads gradient and moments, stores moments and
+ * parameters, their bf16 copy and the row's norm. Rate, corrections, clipping and faults are read on the
+ * device. */
 #include "compute/cuda/update.h"
 
 enum { UPDATE_THREADS = NORM_THREADS };
 
-/* The tables, one after the other: the rows of table i are first[i] .. first[i + 1] of all. */
+/* The tables: block first[i] + row updates a row of table i. */
 typedef struct update_list {
     vlp_updated tables[VLP_MAX_TABLES];
     int64_t first[VLP_MAX_TABLES + 1];
 } update_list;
 
-/* What a thread has seen of its row. */
+/* A thread's sums over its columns of a row. */
 typedef struct row_sums {
     float square; /* of the new values */
-    float finite; /* zero times the gradient: zero, where that is finite */
+    float finite; /* 0 times the gradient: not 0 where that is NaN or infinite */
 } row_sums;
 
 __device__ static void copy_quad(vlp_bf16 *copy, const vlp_bf16_layout &layout, const float x[4],
                                  int32_t j) {
     if (layout.width % 4 == 0) {
-        *reinterpret_cast<uint2 *>(copy + bf16_place(layout, j)) = {bf16_pair(x[0], x[1]),
-                                                                    bf16_pair(x[2], x[3])};
+        *reinterpret_cast<uint2 *>(copy + bf16_position(layout, j)) = {bf16_pair(x[0], x[1]),
+                                                                       bf16_pair(x[2], x[3])};
         return;
     }
 #pragma unroll
-    for (int i = 0; i < 4; i++) copy[bf16_place(layout, j + i)] = bf16(x[i]);
+    for (int i = 0; i < 4; i++) copy[bf16_position(layout, j + i)] = bf16(x[i]);
 }
 
 /* Four numbers at a time. */
@@ -66,7 +66,7 @@ __device__ static row_sums update_singles(const row_update &u, const vlp_updated
         table.value[at + j] = x;
         table.second[at + j] = v;
         if (u.kind == 0) table.first[at + j] = m;
-        if (copy) copy[bf16_place(table.layout, j)] = bf16(x);
+        if (copy) copy[bf16_position(table.layout, j)] = bf16(x);
         add_square(sums.square, x);
         sums.finite += 0.0f * g;
     }
@@ -83,7 +83,8 @@ __global__ static void __launch_bounds__(UPDATE_THREADS)
     int64_t row = blockIdx.x - list.first[i];
     bool touched = !table.touched || table.touched[row];
     bool fault = update.report && update.report->fault != VLP_FAULT_NONE;
-    /* One answer for all, whoever notes a fault meanwhile; and everybody has seen the mark. */
+    /* A barrier: the block agrees on the fault, which other blocks may record meanwhile, and all threads
+     * have read the mark before it is cleared. */
     if (__syncthreads_or(fault) || (table.lazy && !touched)) return;
     row_update u = open_update(update, table, values);
     row_sums sums = in_quads(table.width) ? update_quads(u, table, row, touched)

@@ -1,56 +1,15 @@
 /* Pairs of queries and entities.
  *
- * Scores and the entities' gradients walk the pairs entity by entity. The width of a row is cut into
- * slices; a warp takes the slice of an entity's row into registers, once, and reads the slices of its
- * queries, which all blocks read at the same time and find in the caches. The gradient of an entity is a
- * sum in registers, written once: no atomics. Scores are sums over slices, which are kept apart and
- * added in their order. The queries' gradients are made query by query, all queries at the same slice at
- * the same time, so that the slice of the entity table stays in the L2 cache.
+ * Scores and the entities' gradients walk the pairs entity by entity. Rows are cut into slices; a warp
+ * loads the slice of an entity's row into registers, once, and reads the slices of its queries, which
+ * all blocks read at about the same time: they hit the caches. The gradient of an entity is a sum in
+ * registers, written once: no atomics. Scores are sums over slices; the partial sums are stored and
+ * added in the order of slices. The queries' gradients are computed query by query, all queries at the
+ * same slice at about the same time, so that the slice of the entity table stays in the L2 cache.
  *
- * A unit is a number, or a complex number where the similarity is a modulus. */
-#include "compute/cuda/device.h"
+ * Units are those of the similarity (compute/similarity.h). */
 #include "compute/cuda/pairs.h"
-
-/* ---- Similarities -------------------------------------------------------------------------------- */
-
-template <int SIMILARITY> constexpr bool is_complex = SIMILARITY == VLP_MINUS_MODULUS;
-
-/* What one unit adds to the sum that becomes the score. */
-template <int SIMILARITY>
-__device__ inline float unit_term(float q_re, float q_im, float k_re, float k_im) {
-    float re = q_re - k_re, im = q_im - k_im;
-    if (SIMILARITY == VLP_DOT) return q_re * k_re;
-    if (SIMILARITY == VLP_MINUS_L1) return fabsf(re);
-    if (SIMILARITY == VLP_MINUS_L2) return re * re;
-    return fast_root(re * re + im * im);
-}
-
-/* The score from the sum. */
-template <int SIMILARITY> __device__ inline float score_of(float sum, float margin) {
-    if (SIMILARITY == VLP_DOT) return sum;
-    if (SIMILARITY == VLP_MINUS_L2) return margin - sqrtf(sum);
-    return margin - sum;
-}
-
-/* k_grad += w dg/dk of one unit; for distances dg/dq is its negative. For L2, w is over the distance
- * already. */
-template <int SIMILARITY>
-__device__ inline void unit_backward(float &g_re, float &g_im, float w, float q_re, float q_im,
-                                     float k_re, float k_im) {
-    float re = q_re - k_re, im = q_im - k_im;
-    if (SIMILARITY == VLP_DOT) {
-        g_re += w * q_re;
-    } else if (SIMILARITY == VLP_MINUS_L1) {
-        g_re += re > 0 ? w : re < 0 ? -w : 0.0f;
-    } else if (SIMILARITY == VLP_MINUS_L2) {
-        g_re += w * re;
-    } else {
-        float square = re * re + im * im;
-        float scale = square > VLP_TINY_DISTANCE * VLP_TINY_DISTANCE ? w * fast_inverse_root(square) : 0;
-        g_re += scale * re;
-        g_im += scale * im;
-    }
-}
+#include "compute/cuda/similarity.h"
 
 /* ---- Pairs in the order of their entities -------------------------------------------------------- */
 
@@ -60,14 +19,14 @@ __global__ static void index_pairs(int32_t *query, int32_t *begin, const uint32_
     int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at > total) return;
     if (at < total) query[at] = static_cast<int32_t>(order[at]) / width;
-    /* Rows between the last pair's and this one's begin (and end) here. */
+    /* Rows without pairs between the previous pair's row and this one's begin and end here. */
     int32_t before = at > 0 ? static_cast<int32_t>(keys[at - 1]) : -1;
     int32_t now = at < total ? static_cast<int32_t>(keys[at]) : entities;
     for (int32_t row = before + 1; row <= now && row <= entities; row++)
         begin[row] = static_cast<int32_t>(at);
 }
 
-/* Whether these are the pairs that were sorted last. */
+/* Whether these pairs are the ones last sorted. */
 static bool is_sorted(const vlp_compute *compute, const vlp_pairs *pairs) {
     return compute->pairs_of == pairs->entities && compute->pairs_batch == pairs->batch &&
            compute->pairs_width == pairs->width && compute->pairs_rows == pairs->table_rows;
@@ -103,33 +62,32 @@ static bool sort_pairs(vlp_compute *compute, sorted_pairs *out, const vlp_pairs 
 
 /* ---- Entity by entity ---------------------------------------------------------------------------- */
 
-/* Many warps hide the caches' delay better than many reads of one: 24 blocks leave 40 registers. */
+/* Latency-bound: more warps hide more latency than more loads per warp do. 24 blocks per multiprocessor
+ * leave 40 registers. */
 enum { WALK_BLOCKS = 24 };
 
-/* Where a lane stands: a warp has one entity and one slice of its row, LANES lanes a pair, four units a
- * lane. */
-template <int SIMILARITY, int LANES> struct walk {
+/* The position of a lane: a warp has one entity and one slice of its row, LANES lanes per pair, four
+ * units per lane. */
+template <vlp_similarity SIMILARITY, int LANES> struct walk {
     static constexpr int GROUPS = 32 / LANES; /* pairs at a time */
     int lane, group, part;
-    int32_t row, first, left; /* the entity; the lane's first unit, and how many there are from it on */
-    float k_re[4], k_im[4];
+    int32_t row, first, left; /* the entity; the lane's first unit, and the units from it on */
+    float k[PARTS<SIMILARITY>][4];
 
     __device__ walk(const slicing &cut)
         : lane(threadIdx.x % 32), group(lane / LANES), part(lane % LANES),
           row(static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32)),
-          first(static_cast<int32_t>(blockIdx.y) * 4 * LANES + 4 * part),
-          left(cut.units - first), k_re{0, 0, 0, 0}, k_im{0, 0, 0, 0} {
+          first(static_cast<int32_t>(blockIdx.y) * 4 * LANES + 4 * part), left(cut.units - first) {
     }
 
-    __device__ void load(float re[4], float im[4], const float *from, const slicing &cut) const {
-        load4(re, from + first, left, cut.aligned);
-        if (is_complex<SIMILARITY>) load4(im, from + cut.half + first, left, cut.aligned);
+    __device__ void load(float (*units)[4], const float *from, const slicing &cut) const {
+        load_units<PARTS<SIMILARITY>>(units, from + first, cut.units, left, cut.aligned);
     }
 };
 
-/* Grid: (chunks of entities, slices). parts (slices, total): sums over a slice, in sorted order. Places
- * behind the last pair of an entity read some query and are not kept: no branch holds up the reads. */
-template <int SIMILARITY, int LANES>
+/* Grid: (chunks of entities, slices). parts (slices, total): partial sums, in sorted order. Positions
+ * after the last pair of an entity load query 0 and are not stored: loads need no branch. */
+template <vlp_similarity SIMILARITY, int LANES>
 __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
     walk_scores(float *parts, const float *q, const float *table, sorted_pairs pairs, slicing cut,
                 int32_t query_width, int32_t entity_width) {
@@ -138,18 +96,16 @@ __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
     if (at.row >= pairs.entities) return;
     int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
     if (begin == end) return;
-    at.load(at.k_re, at.k_im, table + static_cast<int64_t>(at.row) * entity_width, cut);
+    at.load(at.k, table + static_cast<int64_t>(at.row) * entity_width, cut);
     float *out = parts + static_cast<int64_t>(blockIdx.y) * pairs.total;
     for (int32_t base = begin; base < end; base += 32) {
         int32_t count = end - base < 32 ? end - base : 32;
         int32_t mine = at.lane < count ? pairs.query[base + at.lane] : 0;
         for (int32_t i = at.group; i - at.group < count; i += GROUPS) {
             int32_t query = __shfl_sync(ALL_LANES, mine, i & 31);
-            float q_re[4], q_im[4] = {0, 0, 0, 0}, sum = 0;
-            at.load(q_re, q_im, q + static_cast<int64_t>(query) * query_width, cut);
-#pragma unroll
-            for (int u = 0; u < 4; u++)
-                sum += unit_term<SIMILARITY>(q_re[u], q_im[u], at.k_re[u], at.k_im[u]);
+            float q_units[PARTS<SIMILARITY>][4];
+            at.load(q_units, q + static_cast<int64_t>(query) * query_width, cut);
+            float sum = add_terms<SIMILARITY>(0, q_units, at.k);
 #pragma unroll
             for (int offset = LANES / 2; offset > 0; offset /= 2)
                 sum += __shfl_xor_sync(ALL_LANES, sum, offset);
@@ -159,7 +115,7 @@ __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
 }
 
 /* The entities' gradients: weights (total) in sorted order. */
-template <int SIMILARITY, int LANES>
+template <vlp_similarity SIMILARITY, int LANES>
 __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
     walk_gradients(float *entity_grad, const uint8_t *touched, const float *weights, const float *q,
                    const float *table, sorted_pairs pairs, slicing cut, int32_t query_width,
@@ -169,58 +125,57 @@ __global__ static void __launch_bounds__(WALK_THREADS, WALK_BLOCKS)
     if (at.row >= pairs.entities) return;
     int32_t begin = pairs.begin[at.row], end = pairs.begin[at.row + 1];
     if (begin == end) return;
-    float g_re[4] = {0, 0, 0, 0}, g_im[4] = {0, 0, 0, 0};
-    int64_t place = static_cast<int64_t>(at.row) * entity_width;
-    at.load(at.k_re, at.k_im, table + place, cut);
+    float grad[PARTS<SIMILARITY>][4] = {};
+    int64_t offset_of_row = static_cast<int64_t>(at.row) * entity_width;
+    at.load(at.k, table + offset_of_row, cut);
     for (int32_t base = begin; base < end; base += 32) {
         int32_t count = end - base < 32 ? end - base : 32;
         int32_t mine = at.lane < count ? pairs.query[base + at.lane] : 0;
-        float weight = at.lane < count ? weights[base + at.lane] : 0.0f; /* nothing where no pair is */
+        float weight = at.lane < count ? weights[base + at.lane] : 0.0f; /* 0 after the last pair */
         for (int32_t i = at.group; i - at.group < count; i += GROUPS) {
             int32_t query = __shfl_sync(ALL_LANES, mine, i & 31);
-            float w = __shfl_sync(ALL_LANES, weight, i & 31), q_re[4], q_im[4] = {0, 0, 0, 0};
-            at.load(q_re, q_im, q + static_cast<int64_t>(query) * query_width, cut);
-#pragma unroll
-            for (int u = 0; u < 4; u++)
-                unit_backward<SIMILARITY>(g_re[u], g_im[u], w, q_re[u], q_im[u], at.k_re[u], at.k_im[u]);
+            float w = __shfl_sync(ALL_LANES, weight, i & 31), q_units[PARTS<SIMILARITY>][4];
+            at.load(q_units, q + static_cast<int64_t>(query) * query_width, cut);
+            add_backward<SIMILARITY>(grad, w, q_units, at.k);
         }
     }
 #pragma unroll
     for (int u = 0; u < 4; u++)
 #pragma unroll
-        for (int offset = LANES; offset < 32; offset *= 2) {
-            g_re[u] += __shfl_xor_sync(ALL_LANES, g_re[u], offset);
-            if (is_complex<SIMILARITY>) g_im[u] += __shfl_xor_sync(ALL_LANES, g_im[u], offset);
-        }
+        for (int offset = LANES; offset < 32; offset *= 2)
+#pragma unroll
+            for (int part = 0; part < PARTS<SIMILARITY>; part++)
+                grad[part][u] += __shfl_xor_sync(ALL_LANES, grad[part][u], offset);
     if (at.group > 0) return;
     bool holds = !touched || touched[at.row];
-    put4(entity_grad + place + at.first, g_re, at.left, cut.aligned, holds);
-    if (is_complex<SIMILARITY>)
-        put4(entity_grad + place + cut.half + at.first, g_im, at.left, cut.aligned, holds);
+#pragma unroll
+    for (int part = 0; part < PARTS<SIMILARITY>; part++)
+        put4(entity_grad + offset_of_row + part * cut.units + at.first, grad[part], at.left, cut.aligned,
+             holds);
 }
 
 /* ---- Query by query ------------------------------------------------------------------------------ */
 
 enum { QUERY_THREADS = 256, QUERY_LANES = 8, QUERY_CHUNK = 1024 };
 
-/* Grid: (queries, slices). weights (batch, width): for L2 over the distance already. Marks the entities
- * as touched, after everybody has asked whether they were. */
-template <int SIMILARITY>
+/* Grid: (queries, slices). weights (batch, width), as unit_backward takes them. Marks the entities as
+ * touched; kernels that read the marks come before. */
+template <vlp_similarity SIMILARITY>
 __global__ static void __launch_bounds__(QUERY_THREADS)
     query_gradients(float *q_grad, uint8_t *touched, const float *weights, const float *q,
                     const float *table, const int32_t *entities, slicing cut, int32_t width,
                     int32_t query_width, int32_t entity_width) {
     constexpr int UNITS = 4 * QUERY_LANES, GROUPS = QUERY_THREADS / QUERY_LANES;
+    constexpr int COUNT = PARTS<SIMILARITY>;
+    static_assert(COUNT * UNITS <= QUERY_THREADS, "one thread per number of the result");
     __shared__ int32_t ids[QUERY_CHUNK];
     __shared__ float shares[QUERY_CHUNK];
-    __shared__ float sums[QUERY_THREADS / 32][2][UNITS];
+    __shared__ float sums[QUERY_THREADS / 32][COUNT][UNITS];
     int64_t query = blockIdx.x;
     int lane = threadIdx.x % 32, group = threadIdx.x / QUERY_LANES, part = threadIdx.x % QUERY_LANES;
     int32_t first = static_cast<int32_t>(blockIdx.y) * UNITS + 4 * part, left = cut.units - first;
-    float q_re[4], q_im[4] = {0, 0, 0, 0}, g_re[4] = {0, 0, 0, 0}, g_im[4] = {0, 0, 0, 0};
-    load4(q_re, q + query * query_width + first, left, cut.aligned);
-    if (is_complex<SIMILARITY>)
-        load4(q_im, q + query * query_width + cut.half + first, left, cut.aligned);
+    float q_units[COUNT][4], grad[COUNT][4] = {};
+    load_units<COUNT>(q_units, q + query * query_width + first, cut.units, left, cut.aligned);
     for (int32_t base = 0; base < width; base += QUERY_CHUNK) {
         int32_t count = width - base < QUERY_CHUNK ? width - base : QUERY_CHUNK;
         __syncthreads();
@@ -233,66 +188,66 @@ __global__ static void __launch_bounds__(QUERY_THREADS)
 #pragma unroll 2
         for (int32_t i = group; i < count; i += GROUPS) {
             int32_t id = ids[i];
-            float w = shares[i];
+            float w = shares[i], k_units[COUNT][4];
             if (id < 0 || w == 0) continue;
-            float k_re[4], k_im[4] = {0, 0, 0, 0};
-            const float *entity = table + static_cast<int64_t>(id) * entity_width + first;
-            load4(k_re, entity, left, cut.aligned);
-            if (is_complex<SIMILARITY>) load4(k_im, entity + cut.half, left, cut.aligned);
-#pragma unroll
-            for (int u = 0; u < 4; u++) /* the two sides of a similarity are alike */
-                unit_backward<SIMILARITY>(g_re[u], g_im[u], w, k_re[u], k_im[u], q_re[u], q_im[u]);
+            load_units<COUNT>(k_units, table + static_cast<int64_t>(id) * entity_width + first,
+                              cut.units, left, cut.aligned);
+            add_backward<SIMILARITY>(grad, w, k_units, q_units); /* similarities are symmetric */
         }
     }
     __syncwarp();
 #pragma unroll
     for (int u = 0; u < 4; u++) {
 #pragma unroll
-        for (int offset = QUERY_LANES; offset < 32; offset *= 2) {
-            g_re[u] += __shfl_xor_sync(ALL_LANES, g_re[u], offset);
-            g_im[u] += __shfl_xor_sync(ALL_LANES, g_im[u], offset);
-        }
+        for (int offset = QUERY_LANES; offset < 32; offset *= 2)
+#pragma unroll
+            for (int p = 0; p < COUNT; p++) grad[p][u] += __shfl_xor_sync(ALL_LANES, grad[p][u], offset);
         if (lane >= QUERY_LANES) continue;
-        sums[threadIdx.x / 32][0][4 * part + u] = g_re[u];
-        sums[threadIdx.x / 32][1][4 * part + u] = g_im[u];
+#pragma unroll
+        for (int p = 0; p < COUNT; p++) sums[threadIdx.x / 32][p][4 * part + u] = grad[p][u];
     }
     __syncthreads();
     int32_t unit = static_cast<int32_t>(blockIdx.y) * UNITS + threadIdx.x % UNITS;
-    int side = threadIdx.x / UNITS; /* real, imaginary */
-    if (side >= (is_complex<SIMILARITY> ? 2 : 1) || unit >= cut.units) return;
+    int side = threadIdx.x / UNITS; /* the part of this thread's number */
+    if (side >= COUNT || unit >= cut.units) return;
     float total = 0;
     for (int warp = 0; warp < QUERY_THREADS / 32; warp++) total += sums[warp][side][threadIdx.x % UNITS];
-    q_grad[query * query_width + side * cut.half + unit] = total;
+    q_grad[query * query_width + side * cut.units + unit] = total;
 }
 
-/* ---- Before and after ---------------------------------------------------------------------------- */
+/* ---- Sums of slices ------------------------------------------------------------------------------ */
 
-/* Sums over the slices, in their order, become scores. */
-template <int SIMILARITY>
+/* The sum of a pair over the slices, in their order. */
+__device__ static float sum_slices(const float *parts, const sorted_pairs &pairs, int64_t at,
+                                   int32_t slices) {
+    float sum = 0;
+#pragma unroll 4
+    for (int32_t slice = 0; slice < slices; slice++)
+        sum += parts[static_cast<int64_t>(slice) * pairs.total + at];
+    return sum;
+}
+
+template <vlp_similarity SIMILARITY>
 __global__ static void finish_scores(float *scores, const float *parts, sorted_pairs pairs,
                                      int32_t slices, float margin) {
     int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at >= pairs.total) return;
-    float sum = 0;
-    bool there = pairs.keys[at] < static_cast<uint32_t>(pairs.entities);
-    for (int32_t slice = 0; there && slice < slices; slice++)
-        sum += parts[static_cast<int64_t>(slice) * pairs.total + at];
-    scores[pairs.order[at]] = there ? score_of<SIMILARITY>(sum, margin) : -INFINITY;
+    bool masked = pairs.keys[at] >= static_cast<uint32_t>(pairs.entities);
+    float sum = sum_slices(parts, pairs, at, masked ? 0 : slices);
+    scores[pairs.order[at]] = masked ? -INFINITY : vlp_similarity_score(SIMILARITY, sum, margin);
 }
 
-/* Weights in sorted order; for L2, over the distance, and in the order of pairs as well (scales). */
+/* Weights in sorted order; where they depend on the sum, in the order of pairs as well (scales). */
+template <vlp_similarity SIMILARITY>
 __global__ static void sort_weights(float *sorted, float *scales, const float *scores_grad,
                                     const float *parts, sorted_pairs pairs, int32_t slices) {
     int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at >= pairs.total) return;
-    bool there = pairs.keys[at] < static_cast<uint32_t>(pairs.entities);
-    float weight = there ? scores_grad[pairs.order[at]] : 0.0f;
-    if (parts) {
-        float sum = 0;
-        for (int32_t slice = 0; there && slice < slices; slice++)
-            sum += parts[static_cast<int64_t>(slice) * pairs.total + at];
-        float distance = sqrtf(sum);
-        weight = distance > VLP_TINY_DISTANCE ? weight / distance : 0.0f;
+    bool masked = pairs.keys[at] >= static_cast<uint32_t>(pairs.entities);
+    float weight = masked ? 0.0f : scores_grad[pairs.order[at]];
+    if constexpr (vlp_similarity_weight_needs_sum(SIMILARITY)) {
+        float sum = sum_slices(parts, pairs, at, masked ? 0 : slices);
+        weight = vlp_similarity_weight(SIMILARITY, weight, sum);
         scales[pairs.order[at]] = weight;
     }
     sorted[at] = weight;
@@ -300,27 +255,26 @@ __global__ static void sort_weights(float *sorted, float *scales, const float *s
 
 /* ---- Launching ----------------------------------------------------------------------------------- */
 
-/* As wide as a warp where rows are long: fewer visits to an entity; as narrow as rows are. */
+/* As wide as a warp where rows are long: fewer loads of an entity's row; as narrow as rows are. */
 static void plan_slices(pair_work *work) {
     const vlp_form *form = work->form;
-    bool modulus = form->similarity == VLP_MINUS_MODULUS;
-    int32_t units = modulus ? form->query_width / 2 : form->query_width;
-    uintptr_t places = reinterpret_cast<uintptr_t>(work->q) | reinterpret_cast<uintptr_t>(work->table);
+    int32_t units = vlp_form_similarity_columns(form);
+    uintptr_t addresses =
+        reinterpret_cast<uintptr_t>(work->q) | reinterpret_cast<uintptr_t>(work->table);
     work->cut.units = units;
-    work->cut.half = modulus ? units : 0;
-    work->cut.aligned = places % sizeof(float4) == 0 && units % 4 == 0 && form->query_width % 4 == 0 &&
-                        form->entity_width % 4 == 0;
+    work->cut.aligned = addresses % sizeof(float4) == 0 && units % 4 == 0 &&
+                        form->query_width % 4 == 0 && form->entity_width % 4 == 0;
     work->lanes = units > 64 ? 32 : units > 32 ? 16 : 8;
     work->cut.slices = (units + 4 * work->lanes - 1) / (4 * work->lanes);
 }
 
-template <int SIMILARITY, int LANES>
+template <vlp_similarity SIMILARITY, int LANES>
 static void launch_scores(vlp_compute *compute, const pair_work *work, float *parts) {
     LAUNCH(compute, (walk_scores<SIMILARITY, LANES>), work->grid, WALK_THREADS, 0, parts, work->q,
            work->table, work->pairs, work->cut, work->form->query_width, work->form->entity_width);
 }
 
-template <int SIMILARITY, int LANES>
+template <vlp_similarity SIMILARITY, int LANES>
 static void launch_gradients(vlp_compute *compute, const vlp_table_gradient *out, const pair_work *work,
                              const float *weights) {
     LAUNCH(compute, (walk_gradients<SIMILARITY, LANES>), work->grid, WALK_THREADS, 0, out->rows,
@@ -328,7 +282,7 @@ static void launch_gradients(vlp_compute *compute, const vlp_table_gradient *out
            work->form->entity_width);
 }
 
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 static void run_scores(vlp_compute *compute, const pair_work *work, float *parts) {
     if (work->queries)
         cuda_bf16_scores(compute, work, parts);
@@ -340,7 +294,7 @@ static void run_scores(vlp_compute *compute, const pair_work *work, float *parts
         launch_scores<SIMILARITY, 8>(compute, work, parts);
 }
 
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 static void run_gradients(vlp_compute *compute, const vlp_table_gradient *out, const pair_work *work,
                           const float *weights) {
     if (work->lanes == 32)
@@ -371,7 +325,7 @@ static bool open_work(vlp_compute *compute, pair_work *work, const vlp_form *for
     return sort_pairs(compute, &work->pairs, pairs, again);
 }
 
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 static void make_scores(vlp_compute *compute, const pair_work *work, float *scores) {
     float *parts = scratch<float>(compute, SLOT_PAIR_PARTS,
                                   static_cast<int64_t>(work->cut.slices) * work->pairs.total);
@@ -381,27 +335,27 @@ static void make_scores(vlp_compute *compute, const pair_work *work, float *scor
            parts, work->pairs, work->cut.slices, work->form->margin);
 }
 
-/* Weights in sorted order and, in *weights, in that of pairs: for L2 over the distance. NULL when there
- * is not enough memory. */
-template <int SIMILARITY>
+/* Weights as unit_backward takes them: in sorted order and, in *weights, in that of pairs. NULL when out
+ * of memory. */
+template <vlp_similarity SIMILARITY>
 static float *make_weights(vlp_compute *compute, const pair_work *work, const float **weights) {
     float *sorted = scratch<float>(compute, SLOT_PAIR_WEIGHTS, work->pairs.total);
     float *parts = nullptr, *scales = nullptr;
     if (!sorted) return nullptr;
-    if (SIMILARITY == VLP_MINUS_L2) {
+    if (vlp_similarity_weight_needs_sum(SIMILARITY)) {
         parts = scratch<float>(compute, SLOT_PAIR_PARTS,
                                static_cast<int64_t>(work->cut.slices) * work->pairs.total);
         scales = scratch<float>(compute, SLOT_PAIR_SCALES, work->pairs.total);
         if (!parts || !scales) return nullptr;
         run_scores<SIMILARITY>(compute, work, parts);
     }
-    LAUNCH(compute, sort_weights, cuda_blocks(work->pairs.total, 256), 256, 0, sorted, scales, *weights,
-           parts, work->pairs, work->cut.slices);
+    LAUNCH(compute, sort_weights<SIMILARITY>, cuda_blocks(work->pairs.total, 256), 256, 0, sorted,
+           scales, *weights, parts, work->pairs, work->cut.slices);
     if (scales) *weights = scales;
     return sorted;
 }
 
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 static void make_gradients(vlp_compute *compute, const vlp_pair_gradients *out, const pair_work *work,
                            const float *weights) {
     float *sorted = make_weights<SIMILARITY>(compute, work, &weights);
@@ -423,24 +377,14 @@ static void make_gradients(vlp_compute *compute, const vlp_pair_gradients *out, 
 static vlp_status pair_scores(vlp_compute *compute, float *scores, const vlp_form *form,
                               const vlp_related_rows *queries, const vlp_pairs *pairs) {
     if (pairs->batch == 0 || pairs->width == 0) return cuda_status(compute);
-    if (vlp_form_transforms_answers(form)) return cuda_moved_scores(compute, scores, form, queries, pairs);
+    if (vlp_form_transforms_answers(form))
+        return cuda_transformed_scores(compute, scores, form, queries, pairs);
     pair_work work;
-    /* Sorted anew: the caller may have put other entities into the same array. */
+    /* Always sorted: the caller may have put other entities into the same array. */
     if (!open_work(compute, &work, form, queries->rows, pairs, true)) return cuda_status(compute);
-    switch (form->similarity) {
-    case VLP_DOT:
-        make_scores<VLP_DOT>(compute, &work, scores);
-        break;
-    case VLP_MINUS_L1:
-        make_scores<VLP_MINUS_L1>(compute, &work, scores);
-        break;
-    case VLP_MINUS_L2:
-        make_scores<VLP_MINUS_L2>(compute, &work, scores);
-        break;
-    case VLP_MINUS_MODULUS:
-        make_scores<VLP_MINUS_MODULUS>(compute, &work, scores);
-        break;
-    }
+    with_similarity(form->similarity, [&](auto similarity) {
+        make_scores<decltype(similarity)::value>(compute, &work, scores);
+    });
     return cuda_status(compute);
 }
 
@@ -449,25 +393,14 @@ static vlp_status pair_backward(vlp_compute *compute, const vlp_pair_gradients *
                                 const vlp_related_rows *queries, const vlp_pairs *pairs) {
     if (pairs->batch == 0 || pairs->width == 0) return cuda_status(compute);
     if (vlp_form_transforms_answers(form))
-        return cuda_moved_backward(compute, gradients, form, scores_grad, queries, pairs);
+        return cuda_transformed_backward(compute, gradients, form, scores_grad, queries, pairs);
     pair_work work;
     vlp_pair_gradients out = *gradients;
     if (!out.entities.rows) out.entities.touched = nullptr;
     if (!open_work(compute, &work, form, queries->rows, pairs, false)) return cuda_status(compute);
-    switch (form->similarity) {
-    case VLP_DOT:
-        make_gradients<VLP_DOT>(compute, &out, &work, scores_grad);
-        break;
-    case VLP_MINUS_L1:
-        make_gradients<VLP_MINUS_L1>(compute, &out, &work, scores_grad);
-        break;
-    case VLP_MINUS_L2:
-        make_gradients<VLP_MINUS_L2>(compute, &out, &work, scores_grad);
-        break;
-    case VLP_MINUS_MODULUS:
-        make_gradients<VLP_MINUS_MODULUS>(compute, &out, &work, scores_grad);
-        break;
-    }
+    with_similarity(form->similarity, [&](auto similarity) {
+        make_gradients<decltype(similarity)::value>(compute, &out, &work, scores_grad);
+    });
     return cuda_status(compute);
 }
 
@@ -480,11 +413,9 @@ vlp_status cuda_pair_update(vlp_compute *compute, const vlp_updated *table, cons
     pair_work work;
     const float *sorted = nullptr;
     if (!open_work(compute, &work, form, q, pairs, false)) return cuda_status(compute);
-    /* For L2 the distances make the weights. */
-    if (form->similarity == VLP_MINUS_L2)
-        sorted = make_weights<VLP_MINUS_L2>(compute, &work, &scores_grad);
-    else
-        sorted = make_weights<VLP_DOT>(compute, &work, &scores_grad);
+    with_similarity(form->similarity, [&](auto similarity) {
+        sorted = make_weights<decltype(similarity)::value>(compute, &work, &scores_grad);
+    });
     if (sorted) cuda_updated_pairs(compute, table, update, &work, sorted);
     return cuda_status(compute);
 }

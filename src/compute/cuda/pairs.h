@@ -1,12 +1,12 @@
-/* What the kernels over pairs share: pairs in the order of their entities, and the walks over rows in
- * fp32 (pairs.cu) and over bf16 copies (pairs_bf16.cu). */
+/* Shared by the kernels over pairs: pairs sorted by entity, and the walks over rows in fp32 (pairs.cu)
+ * and over bf16 copies (pairs_bf16.cu). */
 #ifndef VLP_COMPUTE_CUDA_PAIRS_H
 #define VLP_COMPUTE_CUDA_PAIRS_H
 
 #include "compute/cuda/cuda.h"
 
-/* A walk has two warps a block: entities have more and fewer pairs, and a block holds its place until
- * its last warp has done. */
+/* A walk has two warps per block: entities differ in their number of pairs, and a block occupies its
+ * multiprocessor until its last warp ends. */
 enum { WALK_THREADS = 64 };
 
 /* Sorted pairs, for kernels. */
@@ -17,12 +17,11 @@ typedef struct sorted_pairs {
     int32_t total, entities;
 } sorted_pairs;
 
-/* What is cut how. */
+/* How rows are cut into slices. */
 typedef struct slicing {
-    int32_t units; /* of a row */
-    int32_t half;  /* floats from a real part to its imaginary one; 0 for real numbers */
+    int32_t units; /* of a row, and floats from a part of a unit to the next */
     int32_t slices;
-    bool aligned; /* rows can be read four floats at a time */
+    bool aligned; /* for loads of four floats */
 } slicing;
 
 /* A pass over pairs. */
@@ -32,23 +31,22 @@ typedef struct pair_work {
     const float *q, *table;
     sorted_pairs pairs;
     slicing cut;
-    int32_t lanes;     /* of a pair */
-    vlp_bf16 *queries; /* the bf16 queries, where the pass is over bf16 copies; else NULL */
+    int32_t lanes;     /* per pair */
+    vlp_bf16 *queries; /* the queries in bf16, where the pass is over bf16 copies; else NULL */
     dim3 grid;
 } pair_work;
 
 /* ---- Over bf16 copies ---- */
-/* Converts the queries to bf16, unless they are those of the last call, and sets how rows are cut. */
+/* Converts the queries to bf16 where `again`, else those of the last call are kept; sets the slices. */
 bool cuda_convert_queries(vlp_compute *compute, pair_work *work, bool again);
 /* parts (slices, total): sums over a slice of every pair, in sorted order. */
 void cuda_bf16_scores(vlp_compute *compute, const pair_work *work, float *parts);
-/* The entities' gradients from weights (total) in sorted order; the queries' from weights (batch,
- * width).
- */
+/* The entities' gradients from `sorted` (total), weights in sorted order; the queries' from weights
+ * (batch, width). */
 void cuda_bf16_gradients(vlp_compute *compute, const vlp_pair_gradients *out, const pair_work *work,
                          const float *sorted, const float *weights);
 
-/* The same gradients of entities, and their update (see pair_update in backend.h). */
+/* The same gradients of entities, fused with their update (pair_update in backend.h). */
 void cuda_updated_pairs(vlp_compute *compute, const vlp_updated *table, const vlp_update *update,
                         const pair_work *work, const float *sorted);
 

@@ -1,10 +1,10 @@
 /* Pairs over bf16 copies. The walks are those of pairs.cu; the bf16 copy of the queries is stored slice
- * by slice, so that the slice that all blocks read at the same time is contiguous. */
+ * by slice, so that the slice that all blocks read at about the same time is contiguous. */
 #include "compute/cuda/pairs_bf16.h"
 
-/* ---- The queries, bf16 ------------------------------------------------------------------------ */
+/* ---- Queries in bf16 ----------------------------------------------------------------------------- */
 
-/* out (slices, batch, parts, SLICE), zeros behind the last number of a part. */
+/* out (slices, batch, parts, SLICE), each part padded with zeros. */
 __global__ static void convert_queries(vlp_bf16 *out, const float *q, int32_t batch, int32_t parts,
                                        int32_t width) {
     int64_t query = blockIdx.x, slice = blockIdx.y;
@@ -31,7 +31,7 @@ bool cuda_convert_queries(vlp_compute *compute, pair_work *work, bool again) {
 
 /* ---- Entity by entity ---------------------------------------------------------------------------- */
 
-template <int SIMILARITY, int LANES>
+template <vlp_similarity SIMILARITY, int LANES>
 __global__ static void __launch_bounds__(WALK_THREADS, 20)
     bf16_scores(float *parts, bf16_rows from, sorted_pairs pairs) {
     using walk = bf16_walk<SIMILARITY, LANES>;
@@ -57,7 +57,7 @@ __global__ static void __launch_bounds__(WALK_THREADS, 20)
     }
 }
 
-template <int SIMILARITY, int LANES>
+template <vlp_similarity SIMILARITY, int LANES>
 __global__ static void __launch_bounds__(WALK_THREADS, 24)
     bf16_gradients(float *entity_grad, const uint8_t *touched, const float *weights, bf16_rows from,
                    sorted_pairs pairs) {
@@ -73,12 +73,12 @@ __global__ static void __launch_bounds__(WALK_THREADS, 24)
     sum_groups<SIMILARITY, walk::COUNT, LANES>(grad);
     if (at.group > 0) return;
     bool holds = !touched || touched[at.row], aligned = from.layout.width % 4 == 0;
-    int64_t place = static_cast<int64_t>(at.row) * PARTS<SIMILARITY> * from.layout.width + at.first;
+    int64_t offset = static_cast<int64_t>(at.row) * PARTS<SIMILARITY> * from.layout.width + at.first;
 #pragma unroll
     for (int part = 0; part < PARTS<SIMILARITY>; part++)
 #pragma unroll
         for (int i = 0; i < walk::COUNT; i += 4)
-            put4(entity_grad + place + part * from.layout.width + i, &grad[part][i],
+            put4(entity_grad + offset + part * from.layout.width + i, &grad[part][i],
                  from.layout.width - at.first - i, aligned, holds);
 }
 
@@ -92,9 +92,8 @@ typedef struct weighted {
     float weight;
 } weighted;
 
-/* Grid: (queries, slices). Marks the entities as touched, after everybody has asked whether they were.
- */
-template <int SIMILARITY, int LANES>
+/* Grid: (queries, slices). Marks the entities as touched; kernels that read the marks come before. */
+template <vlp_similarity SIMILARITY, int LANES>
 __global__ static void __launch_bounds__(THREADS, 4)
     bf16_query_gradients(float *q_grad, uint8_t *touched, const float *weights, bf16_rows from,
                          const int32_t *entities, int32_t width) {
@@ -104,29 +103,29 @@ __global__ static void __launch_bounds__(THREADS, 4)
     int64_t query = blockIdx.x;
     int warp = threadIdx.x / 32, group = threadIdx.x / LANES, part = threadIdx.x % LANES;
     int32_t first = static_cast<int32_t>(blockIdx.y) * SLICE + COUNT * part;
-    bool there = first < from.layout.padded;
+    bool padding = first >= from.layout.padded;
     float grad[PARTS<SIMILARITY>][COUNT] = {};
     packed<SIMILARITY, COUNT> q, k;
     q.load(from.queries +
                (blockIdx.y * static_cast<int64_t>(from.batch) + query) * PARTS<SIMILARITY> * SLICE +
                COUNT * part,
-           SLICE, true);
+           SLICE, false);
     for (int32_t base = 0; base < width; base += CHUNK) {
         int32_t count = width - base < CHUNK ? width - base : CHUNK;
         __syncthreads();
         for (int32_t i = threadIdx.x; i < count; i += THREADS) {
             int32_t entity = entities[query * width + base + i];
-            bool nobody = entity < 0;
-            items[i] = {nobody ? 0 : entity, nobody ? 0.0f : weights[query * width + base + i]};
-            if (touched && blockIdx.y == 0 && !nobody) touched[entity] = 1;
+            bool masked = entity < 0;
+            items[i] = {masked ? 0 : entity, masked ? 0.0f : weights[query * width + base + i]};
+            if (touched && blockIdx.y == 0 && !masked) touched[entity] = 1;
         }
         __syncthreads();
 #pragma unroll 2
         for (int32_t i = group; i < count; i += GROUPS) {
             weighted item = items[i];
             int64_t row = static_cast<int64_t>(item.entity) * PARTS<SIMILARITY> * from.layout.padded;
-            k.load(from.table + row + first, from.layout.padded, there);
-            add_backward(grad, item.weight, k, q); /* the two sides of a similarity are alike */
+            k.load(from.table + row + first, from.layout.padded, padding);
+            add_backward(grad, item.weight, k, q); /* similarities are symmetric */
         }
     }
     __syncwarp();
@@ -146,30 +145,19 @@ __global__ static void __launch_bounds__(THREADS, 4)
 
 /* ---- Launching ----------------------------------------------------------------------------------- */
 
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 static void launch_scores(vlp_compute *compute, const pair_work *work, float *parts) {
     LAUNCH(compute, (bf16_scores<SIMILARITY, 16>), work->grid, WALK_THREADS, 0, parts, rows_of(work),
            work->pairs);
 }
 
 void cuda_bf16_scores(vlp_compute *compute, const pair_work *work, float *parts) {
-    switch (work->form->similarity) {
-    case VLP_DOT:
-        launch_scores<VLP_DOT>(compute, work, parts);
-        break;
-    case VLP_MINUS_L1:
-        launch_scores<VLP_MINUS_L1>(compute, work, parts);
-        break;
-    case VLP_MINUS_L2:
-        launch_scores<VLP_MINUS_L2>(compute, work, parts);
-        break;
-    case VLP_MINUS_MODULUS:
-        launch_scores<VLP_MINUS_MODULUS>(compute, work, parts);
-        break;
-    }
+    with_similarity(work->form->similarity, [&](auto similarity) {
+        launch_scores<decltype(similarity)::value>(compute, work, parts);
+    });
 }
 
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 static void launch_gradients(vlp_compute *compute, const vlp_pair_gradients *out, const pair_work *work,
                              const float *sorted, const float *weights) {
     if (out->entities.rows)
@@ -182,18 +170,7 @@ static void launch_gradients(vlp_compute *compute, const vlp_pair_gradients *out
 
 void cuda_bf16_gradients(vlp_compute *compute, const vlp_pair_gradients *out, const pair_work *work,
                          const float *sorted, const float *weights) {
-    switch (work->form->similarity) {
-    case VLP_DOT:
-        launch_gradients<VLP_DOT>(compute, out, work, sorted, weights);
-        break;
-    case VLP_MINUS_L1:
-        launch_gradients<VLP_MINUS_L1>(compute, out, work, sorted, weights);
-        break;
-    case VLP_MINUS_L2:
-        launch_gradients<VLP_MINUS_L2>(compute, out, work, sorted, weights);
-        break;
-    case VLP_MINUS_MODULUS:
-        launch_gradients<VLP_MINUS_MODULUS>(compute, out, work, sorted, weights);
-        break;
-    }
+    with_similarity(work->form->similarity, [&](auto similarity) {
+        launch_gradients<decltype(similarity)::value>(compute, out, work, sorted, weights);
+    });
 }

@@ -1,30 +1,26 @@
-/* Walks over bf16 copies, for kernels: half the bytes, and differences and squares two at a time in
- * bf16, since these kernels wait for instructions more than for memory. Sums are fp32. */
+/* Walks over bf16 copies, for kernels: half the bytes of fp32, and packed arithmetic, two numbers per
+ * instruction, since these kernels are bound by instruction throughput. Sums are fp32. */
 #ifndef VLP_COMPUTE_CUDA_PAIRS_BF16_H
 #define VLP_COMPUTE_CUDA_PAIRS_BF16_H
 
-#include <type_traits>
-
-#include "compute/cuda/device.h"
 #include "compute/cuda/pairs.h"
+#include "compute/cuda/similarity.h"
 
 /* Numbers of a part in a slice. */
 enum { SLICE = 128 };
 
-template <int SIMILARITY> constexpr int PARTS = SIMILARITY == VLP_MINUS_MODULUS ? 2 : 1;
+/* ---- Units of a lane, two per word --------------------------------------------------------------- */
 
-/* ---- Numbers of a lane, two in a word ------------------------------------------------------------ */
-
-template <int SIMILARITY, int COUNT> struct packed {
+template <vlp_similarity SIMILARITY, int COUNT> struct packed {
     __nv_bfloat162 at[PARTS<SIMILARITY>][COUNT / 2];
 
-    /* Parts stand `apart`; zeros where nothing is there. */
-    __device__ void load(const vlp_bf16 *from, int32_t apart, bool there) {
+    /* Parts are `stride` numbers apart; zeros where `padding`. */
+    __device__ void load(const vlp_bf16 *from, int32_t stride, bool padding) {
         typedef typename std::conditional<COUNT == 8, uint4, uint2>::type words;
 #pragma unroll
         for (int part = 0; part < PARTS<SIMILARITY>; part++)
             *reinterpret_cast<words *>(at[part]) =
-                there ? *reinterpret_cast<const words *>(from + part * apart) : words{};
+                padding ? words{} : *reinterpret_cast<const words *>(from + part * stride);
     }
 };
 
@@ -32,72 +28,144 @@ __device__ inline uint32_t bits_of(__nv_bfloat162 pair) {
     return *reinterpret_cast<uint32_t *>(&pair);
 }
 
-/* What the numbers add to the sum that becomes the score. */
-template <int SIMILARITY, int COUNT>
+/* The formulas of compute/similarity.h for the two units of a word, `at` in each part: converted to
+ * fp32, or, in the specializations below, over differences of packed bf16. */
+template <vlp_similarity SIMILARITY> struct word_units {
+    /* low, high: += the terms of the two units. */
+    template <int WORDS>
+    static __device__ void add_terms(float &low, float &high, const __nv_bfloat162 (*q)[WORDS],
+                                     const __nv_bfloat162 (*k)[WORDS], int at) {
+        constexpr int COUNT = PARTS<SIMILARITY>;
+        float q_units[2][COUNT], k_units[2][COUNT];
+        convert(q_units, q, at);
+        convert(k_units, k, at);
+        low += vlp_similarity_term(SIMILARITY, q_units[0], k_units[0]);
+        high += vlp_similarity_term(SIMILARITY, q_units[1], k_units[1]);
+    }
+
+    /* grad[part][2 at], grad[part][2 at + 1] += w dg/dk. */
+    template <int WORDS>
+    static __device__ void add_backward(float (*grad)[2 * WORDS], float w,
+                                        const __nv_bfloat162 (*q)[WORDS],
+                                        const __nv_bfloat162 (*k)[WORDS], int at) {
+        constexpr int COUNT = PARTS<SIMILARITY>;
+        float q_units[2][COUNT], k_units[2][COUNT];
+        convert(q_units, q, at);
+        convert(k_units, k, at);
+#pragma unroll
+        for (int unit = 0; unit < 2; unit++) {
+            float unit_grad[COUNT];
+#pragma unroll
+            for (int part = 0; part < COUNT; part++) unit_grad[part] = grad[part][2 * at + unit];
+            vlp_similarity_backward(SIMILARITY, unit_grad, w, q_units[unit], k_units[unit]);
+#pragma unroll
+            for (int part = 0; part < COUNT; part++) grad[part][2 * at + unit] = unit_grad[part];
+        }
+    }
+
+  private:
+    template <int WORDS>
+    static __device__ void convert(float (*units)[PARTS<SIMILARITY>],
+                                   const __nv_bfloat162 (*from)[WORDS], int at) {
+#pragma unroll
+        for (int part = 0; part < PARTS<SIMILARITY>; part++) {
+            uint32_t bits = bits_of(from[part][at]);
+            units[0][part] = low_half(bits);
+            units[1][part] = high_half(bits);
+        }
+    }
+};
+
+template <> struct word_units<VLP_MINUS_L1> {
+    template <int WORDS>
+    static __device__ void add_terms(float &low, float &high, const __nv_bfloat162 (*q)[WORDS],
+                                     const __nv_bfloat162 (*k)[WORDS], int at) {
+        uint32_t difference = bits_of(__hsub2(q[0][at], k[0][at]));
+        low += fabsf(low_half(difference));
+        high += fabsf(high_half(difference));
+    }
+
+    template <int WORDS>
+    static __device__ void add_backward(float (*grad)[2 * WORDS], float w,
+                                        const __nv_bfloat162 (*q)[WORDS],
+                                        const __nv_bfloat162 (*k)[WORDS], int at) {
+        uint32_t difference = bits_of(__hsub2(q[0][at], k[0][at]));
+        float low = low_half(difference), high = high_half(difference);
+        grad[0][2 * at] += low > 0 ? w : low < 0 ? -w : 0.0f;
+        grad[0][2 * at + 1] += high > 0 ? w : high < 0 ? -w : 0.0f;
+    }
+};
+
+template <> struct word_units<VLP_MINUS_L2> {
+    template <int WORDS>
+    static __device__ void add_terms(float &low, float &high, const __nv_bfloat162 (*q)[WORDS],
+                                     const __nv_bfloat162 (*k)[WORDS], int at) {
+        uint32_t difference = bits_of(__hsub2(q[0][at], k[0][at]));
+        low += low_half(difference) * low_half(difference);
+        high += high_half(difference) * high_half(difference);
+    }
+
+    template <int WORDS>
+    static __device__ void add_backward(float (*grad)[2 * WORDS], float w,
+                                        const __nv_bfloat162 (*q)[WORDS],
+                                        const __nv_bfloat162 (*k)[WORDS], int at) {
+        uint32_t difference = bits_of(__hsub2(q[0][at], k[0][at]));
+        grad[0][2 * at] += w * low_half(difference);
+        grad[0][2 * at + 1] += w * high_half(difference);
+    }
+};
+
+template <> struct word_units<VLP_MINUS_MODULUS> {
+    template <int WORDS>
+    static __device__ void add_terms(float &low, float &high, const __nv_bfloat162 (*q)[WORDS],
+                                     const __nv_bfloat162 (*k)[WORDS], int at) {
+        __nv_bfloat162 re = __hsub2(q[0][at], k[0][at]), im = __hsub2(q[1][at], k[1][at]);
+        uint32_t squares = bits_of(__hfma2(re, re, __hmul2(im, im)));
+        low += fast_root(low_half(squares));
+        high += fast_root(high_half(squares));
+    }
+
+    /* The square of VLP_TINY_DISTANCE is added in place of a comparison: a difference of zero has a
+     * gradient of zero. */
+    template <int WORDS>
+    static __device__ void add_backward(float (*grad)[2 * WORDS], float w,
+                                        const __nv_bfloat162 (*q)[WORDS],
+                                        const __nv_bfloat162 (*k)[WORDS], int at) {
+        const __nv_bfloat162 tiny = __float2bfloat162_rn(VLP_TINY_DISTANCE * VLP_TINY_DISTANCE);
+        __nv_bfloat162 re = __hsub2(q[0][at], k[0][at]), im = __hsub2(q[1][at], k[1][at]);
+        uint32_t squares = bits_of(__hfma2(re, re, __hfma2(im, im, tiny)));
+        uint32_t re_bits = bits_of(re), im_bits = bits_of(im);
+        float low = w * fast_inverse_root(low_half(squares));
+        float high = w * fast_inverse_root(high_half(squares));
+        grad[0][2 * at] += low * low_half(re_bits);
+        grad[0][2 * at + 1] += high * high_half(re_bits);
+        grad[1][2 * at] += low * low_half(im_bits);
+        grad[1][2 * at + 1] += high * high_half(im_bits);
+    }
+};
+
+/* The sum of a lane's terms. */
+template <vlp_similarity SIMILARITY, int COUNT>
 __device__ inline float term_of(const packed<SIMILARITY, COUNT> &q, const packed<SIMILARITY, COUNT> &k) {
     float low = 0, high = 0;
 #pragma unroll
-    for (int i = 0; i < COUNT / 2; i++) {
-        if (SIMILARITY == VLP_DOT) {
-            uint32_t left = bits_of(q.at[0][i]), right = bits_of(k.at[0][i]);
-            low += low_half(left) * low_half(right);
-            high += high_half(left) * high_half(right);
-            continue;
-        }
-        __nv_bfloat162 difference = __hsub2(q.at[0][i], k.at[0][i]);
-        uint32_t bits = bits_of(difference);
-        if (SIMILARITY == VLP_MINUS_L1) {
-            low += fabsf(low_half(bits));
-            high += fabsf(high_half(bits));
-        } else if (SIMILARITY == VLP_MINUS_L2) {
-            low += low_half(bits) * low_half(bits);
-            high += high_half(bits) * high_half(bits);
-        } else {
-            constexpr int LAST = PARTS<SIMILARITY> - 1;
-            __nv_bfloat162 im = __hsub2(q.at[LAST][i], k.at[LAST][i]);
-            bits = bits_of(__hfma2(difference, difference, __hmul2(im, im)));
-            low += fast_root(low_half(bits));
-            high += fast_root(high_half(bits));
-        }
-    }
+    for (int i = 0; i < COUNT / 2; i++)
+        word_units<SIMILARITY>::template add_terms<COUNT / 2>(low, high, q.at, k.at, i);
     return low + high;
 }
 
-/* grad += w dg/dk, of a number and, where there is one, of its imaginary part. */
-template <int SIMILARITY, int COUNT>
+/* grad[part][unit] += w dg/dk. */
+template <vlp_similarity SIMILARITY, int COUNT>
 __device__ inline void add_backward(float (*grad)[COUNT], float w, const packed<SIMILARITY, COUNT> &q,
                                     const packed<SIMILARITY, COUNT> &k) {
-    constexpr int LAST = PARTS<SIMILARITY> - 1;
 #pragma unroll
-    for (int i = 0; i < COUNT / 2; i++) {
-        float *re = &grad[0][2 * i], *im = &grad[LAST][2 * i];
-        uint32_t bits = bits_of(SIMILARITY == VLP_DOT ? q.at[0][i] : __hsub2(q.at[0][i], k.at[0][i]));
-        float low = low_half(bits), high = high_half(bits);
-        if (SIMILARITY == VLP_MINUS_L1) {
-            re[0] += low > 0 ? w : low < 0 ? -w : 0.0f;
-            re[1] += high > 0 ? w : high < 0 ? -w : 0.0f;
-        } else if (SIMILARITY != VLP_MINUS_MODULUS) {
-            re[0] += w * low;
-            re[1] += w * high;
-        } else {
-            /* A little is added to the square: a difference of zero has a gradient of zero. */
-            const __nv_bfloat162 tiny = __float2bfloat162_rn(VLP_TINY_DISTANCE * VLP_TINY_DISTANCE);
-            __nv_bfloat162 d_re = __hsub2(q.at[0][i], k.at[0][i]);
-            __nv_bfloat162 d_im = __hsub2(q.at[LAST][i], k.at[LAST][i]);
-            uint32_t squares = bits_of(__hfma2(d_re, d_re, __hfma2(d_im, d_im, tiny)));
-            uint32_t im_bits = bits_of(d_im);
-            float first = w * fast_inverse_root(low_half(squares));
-            float second = w * fast_inverse_root(high_half(squares));
-            re[0] += first * low;
-            re[1] += second * high;
-            im[0] += first * low_half(im_bits);
-            im[1] += second * high_half(im_bits);
-        }
-    }
+    for (int i = 0; i < COUNT / 2; i++)
+        word_units<SIMILARITY>::template add_backward<COUNT / 2>(grad, w, q.at, k.at, i);
 }
 
-/* Sums over the groups of a warp: lanes LANES apart. */
-template <int SIMILARITY, int COUNT, int LANES> __device__ inline void sum_groups(float (*grad)[COUNT]) {
+/* Sums over the groups of a warp: lanes that are LANES apart. */
+template <vlp_similarity SIMILARITY, int COUNT, int LANES>
+__device__ inline void sum_groups(float (*grad)[COUNT]) {
 #pragma unroll
     for (int part = 0; part < PARTS<SIMILARITY>; part++)
 #pragma unroll
@@ -109,7 +177,7 @@ template <int SIMILARITY, int COUNT, int LANES> __device__ inline void sum_group
 
 /* ---- Walking ------------------------------------------------------------------------------------- */
 
-/* What a kernel reads. */
+/* The operands of a kernel. */
 typedef struct bf16_rows {
     const vlp_bf16 *queries, *table;
     vlp_bf16_layout layout;
@@ -120,23 +188,23 @@ static inline bf16_rows rows_of(const pair_work *work) {
     return {work->queries, work->given->bf16, work->given->layout, work->given->batch};
 }
 
-/* Where a lane stands: a warp has an entity and a slice, LANES lanes a pair, SLICE / LANES numbers of
- * each part a lane. */
-template <int SIMILARITY, int LANES> struct bf16_walk {
+/* The position of a lane: a warp has one entity and one slice, LANES lanes per pair, SLICE / LANES
+ * numbers of each part per lane. */
+template <vlp_similarity SIMILARITY, int LANES> struct bf16_walk {
     static constexpr int COUNT = SLICE / LANES, GROUPS = 32 / LANES;
     static constexpr int QUERY = PARTS<SIMILARITY> * SLICE; /* numbers of a query in a slice */
     int lane, group, part;
-    int32_t row, slice;  /* the entity; which part of it */
+    int32_t row, slice;  /* the entity; the slice of its row */
     int32_t first;       /* the lane's first number */
     const char *queries; /* of the slice */
-    uint32_t place; /* bytes from a query's numbers to the lane's: in 32 bits, as all offsets here */
+    uint32_t offset; /* bytes from a query's numbers to the lane's; offsets in 32 bits save registers */
 
     __device__ bf16_walk(const bf16_rows &from, int32_t row_of_warp, int32_t slice_of_warp)
         : lane(threadIdx.x % 32), group(lane / LANES), part(lane % LANES), row(row_of_warp),
           slice(slice_of_warp), first(slice * SLICE + COUNT * part),
           queries(reinterpret_cast<const char *>(from.queries +
                                                  static_cast<int64_t>(slice) * from.batch * QUERY)),
-          place(COUNT * part * sizeof(vlp_bf16)) {
+          offset(COUNT * part * sizeof(vlp_bf16)) {
     }
 
     /* Grid: (chunks of entities, slices). */
@@ -150,19 +218,19 @@ template <int SIMILARITY, int LANES> struct bf16_walk {
         return static_cast<uint32_t>(query) * QUERY * sizeof(vlp_bf16);
     }
 
-    __device__ void load_query(packed<SIMILARITY, COUNT> &q, uint32_t offset) const {
-        q.load(reinterpret_cast<const vlp_bf16 *>(queries + (offset + place)), SLICE, true);
+    __device__ void load_query(packed<SIMILARITY, COUNT> &q, uint32_t offset_of_query) const {
+        q.load(reinterpret_cast<const vlp_bf16 *>(queries + (offset_of_query + offset)), SLICE, false);
     }
 
     __device__ void load_entity(packed<SIMILARITY, COUNT> &k, const bf16_rows &from) const {
         k.load(from.table + static_cast<int64_t>(row) * PARTS<SIMILARITY> * from.layout.padded + first,
-               from.layout.padded, first < from.layout.padded);
+               from.layout.padded, first >= from.layout.padded);
     }
 };
 
-/* The gradients of an entity, k, of the pairs begin .. end, weights in sorted order: what a group of
- * lanes has of them. */
-template <int SIMILARITY, int LANES>
+/* The gradient of an entity, k, over the pairs begin .. end, weights in sorted order: the partial sum of
+ * a group of lanes. */
+template <vlp_similarity SIMILARITY, int LANES>
 __device__ inline void
 walk_backward(float (*grad)[SLICE / LANES], const bf16_walk<SIMILARITY, LANES> &at,
               const packed<SIMILARITY, SLICE / LANES> &k, const sorted_pairs &pairs,
@@ -172,7 +240,7 @@ walk_backward(float (*grad)[SLICE / LANES], const bf16_walk<SIMILARITY, LANES> &
     for (int32_t base = begin; base < end; base += 32) {
         int32_t count = end - base < 32 ? end - base : 32;
         uint32_t mine = at.lane < count ? walk::offset_of(pairs.query[base + at.lane]) : 0;
-        float weight = at.lane < count ? weights[base + at.lane] : 0.0f; /* nothing where no pair is */
+        float weight = at.lane < count ? weights[base + at.lane] : 0.0f; /* 0 after the last pair */
 #pragma unroll 1
         for (int32_t i = at.group; i - at.group < count; i += walk::GROUPS) {
             at.load_query(q, __shfl_sync(ALL_LANES, mine, i & 31));

@@ -1,33 +1,32 @@
-/* Pairs and the update of their entities in one: an entity's gradient stays in registers, and the walk,
- * which waits for instructions, and the update, which waits for memory, fill each other's gaps. */
+/* The walk over pairs fused with the update of their entities: an entity's gradient stays in registers,
+ * and the walk, which is bound by instruction throughput, overlaps with the update, which is bound by
+ * memory bandwidth. */
 #include "compute/cuda/pairs_bf16.h"
 #include "compute/cuda/update.h"
 
 /* ---- Norms --------------------------------------------------------------------------------------- */
 
-/* Squares of a slice, lane by lane; made here and when a table was loaded, by the same sums. */
-template <int SIMILARITY> __device__ static float square_of(const float x[PARTS<SIMILARITY>][4]) {
+/* The sum of squares of a slice. An update and slice_squares add in the same order: same bits. */
+template <int COUNT> __device__ static float square_of(const float x[COUNT][4]) {
     float sum = 0;
 #pragma unroll
-    for (int part = 0; part < PARTS<SIMILARITY>; part++)
+    for (int part = 0; part < COUNT; part++)
 #pragma unroll
         for (int i = 0; i < 4; i++) add_square(sum, x[part][i]);
     return warp_sum(sum);
 }
 
-/* squares (slices, rows): of a table as it stands. */
-template <int SIMILARITY>
+/* squares (slices, rows) of a table. */
+template <int COUNT>
 __global__ static void __launch_bounds__(WALK_THREADS)
     slice_squares(float *squares, const float *table, vlp_bf16_layout layout, int32_t rows) {
     int32_t row = static_cast<int32_t>(blockIdx.x * (WALK_THREADS / 32) + threadIdx.x / 32);
     int32_t first = static_cast<int32_t>(blockIdx.y) * SLICE + 4 * (threadIdx.x % 32);
     if (row >= rows) return;
-    const float *from = table + static_cast<int64_t>(row) * PARTS<SIMILARITY> * layout.width + first;
-    float x[PARTS<SIMILARITY>][4];
-#pragma unroll
-    for (int part = 0; part < PARTS<SIMILARITY>; part++)
-        load4(x[part], from + part * layout.width, layout.width - first, layout.width % 4 == 0);
-    float square = square_of<SIMILARITY>(x);
+    const float *from = table + static_cast<int64_t>(row) * COUNT * layout.width + first;
+    float x[COUNT][4];
+    load_units<COUNT>(x, from, layout.width, layout.width - first, layout.width % 4 == 0);
+    float square = square_of<COUNT>(x);
     if (threadIdx.x % 32 == 0) squares[static_cast<int64_t>(blockIdx.y) * rows + row] = square;
 }
 
@@ -44,10 +43,10 @@ __global__ static void finish_norms(float *out, const float *squares, int32_t sl
 /* ---- The walk ------------------------------------------------------------------------------------ */
 
 /* Four columns of an entity, of every part. */
-template <int SIMILARITY> struct entity_columns {
+template <vlp_similarity SIMILARITY> struct entity_columns {
     static constexpr int COUNT = PARTS<SIMILARITY>;
     float x[COUNT][4], m[COUNT][4] = {}, v[COUNT][4];
-    int64_t row, at; /* the entity; where its first number stands */
+    int64_t row, at; /* the entity; the offset of its first number */
     int32_t first, width;
 
     __device__ entity_columns(const vlp_updated &table, int64_t row_of_warp, int32_t first_of_lane)
@@ -72,7 +71,7 @@ template <int SIMILARITY> struct entity_columns {
         }
     }
 
-    /* As the bf16 copy has them: it need not be read beside them. */
+    /* The columns in bf16: the bf16 copy need not be read. */
     __device__ packed<SIMILARITY, 4> bf16() const {
         packed<SIMILARITY, 4> k;
 #pragma unroll
@@ -92,7 +91,7 @@ template <int SIMILARITY> struct entity_columns {
             put(table.value, x[part], part);
             put(table.second, v[part], part);
             if (u.kind == 0) put(table.first, m[part], part);
-            /* Behind the last number the copy has zeros, as x has. */
+            /* The padding of the copy is zeros, as are the numbers of x beyond the width. */
             if (first < table.layout.padded)
                 *reinterpret_cast<uint2 *>(table.bf16 + row * vlp_bf16_layout_stride(&table.layout) +
                                            part * table.layout.padded + first) = bf16_four(x[part]);
@@ -100,8 +99,8 @@ template <int SIMILARITY> struct entity_columns {
     }
 };
 
-/* What others have left in the gradient of a row that was touched. */
-template <int SIMILARITY>
+/* Adds the gradient of a row that other operations have touched. */
+template <vlp_similarity SIMILARITY>
 __device__ static void add_touched(float grad[PARTS<SIMILARITY>][4], const vlp_updated &table,
                                    const entity_columns<SIMILARITY> &columns) {
     if (!table.touched || !table.touched[columns.row]) return;
@@ -114,13 +113,13 @@ __device__ static void add_touched(float grad[PARTS<SIMILARITY>][4], const vlp_u
     }
 }
 
-/* A warp has an entity and a slice. Here the slices of an entity stand beside each other: rows of most
- * widths are cut within a line of memory, which is read and written once where both sides come at the
- * same time. What the update needs is asked for before the walk, and there after it. */
+/* One warp per entity and slice. The slices of an entity are adjacent warps: for most widths slices are
+ * not cache-line aligned, and a line that two of them share is read and written once where both run at
+ * the same time. The operands of the update are loaded before the walk, which hides their latency. */
 enum { MOVE_THREADS = 128 };
 
 /* weights (total) in sorted order. */
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 __global__ static void __launch_bounds__(MOVE_THREADS, 8)
     update_pairs(vlp_update update, const __grid_constant__ vlp_updated table,
                  const vlp_step_values *values, float *squares, const float *weights, bf16_rows from,
@@ -142,13 +141,13 @@ __global__ static void __launch_bounds__(MOVE_THREADS, 8)
     if (finite != 0) note_fault(update.report, table.table, values->step);
     columns.update(open_update(update, table, values), table, grad);
     if (!squares) return;
-    float square = square_of<SIMILARITY>(columns.x);
+    float square = square_of<PARTS<SIMILARITY>>(columns.x);
     if (at.lane == 0) squares[static_cast<int64_t>(at.slice) * pairs.entities + at.row] = square;
 }
 
 /* ---- Launching ----------------------------------------------------------------------------------- */
 
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 static void launch_update(vlp_compute *compute, const vlp_updated *table, float *squares,
                           const vlp_update *update, const pair_work *work, const float *sorted) {
     int64_t warps = static_cast<int64_t>(work->pairs.entities) * work->cut.slices;
@@ -157,9 +156,9 @@ static void launch_update(vlp_compute *compute, const vlp_updated *table, float 
            work->cut.slices);
 }
 
-template <int SIMILARITY>
+template <int COUNT>
 static void launch_squares(vlp_compute *compute, const pair_work *work, float *squares) {
-    LAUNCH(compute, slice_squares<SIMILARITY>, work->grid, WALK_THREADS, 0, squares, work->table,
+    LAUNCH(compute, slice_squares<COUNT>, work->grid, WALK_THREADS, 0, squares, work->table,
            work->given->layout, work->pairs.entities);
 }
 
@@ -173,20 +172,9 @@ void cuda_updated_pairs(vlp_compute *compute, const vlp_updated *table, const vl
     int64_t cells = static_cast<int64_t>(work->cut.slices) * work->pairs.entities;
     float *squares = table->inverse_norms ? scratch<float>(compute, SLOT_PAIR_SQUARES, cells) : nullptr;
     if (table->inverse_norms && !squares) return;
-    switch (work->form->similarity) {
-    case VLP_DOT:
-        launch_update<VLP_DOT>(compute, table, squares, update, work, sorted);
-        break;
-    case VLP_MINUS_L1:
-        launch_update<VLP_MINUS_L1>(compute, table, squares, update, work, sorted);
-        break;
-    case VLP_MINUS_L2:
-        launch_update<VLP_MINUS_L2>(compute, table, squares, update, work, sorted);
-        break;
-    case VLP_MINUS_MODULUS:
-        launch_update<VLP_MINUS_MODULUS>(compute, table, squares, update, work, sorted);
-        break;
-    }
+    with_similarity(work->form->similarity, [&](auto similarity) {
+        launch_update<decltype(similarity)::value>(compute, table, squares, update, work, sorted);
+    });
     if (squares) finish(compute, work, table->inverse_norms, squares);
     if (table->touched)
         cuda_note(compute,
@@ -207,10 +195,8 @@ vlp_status cuda_pair_norms(vlp_compute *compute, float *out, const float *table,
     float *squares =
         scratch<float>(compute, SLOT_PAIR_SQUARES, static_cast<int64_t>(work.cut.slices) * entities);
     if (!squares || entities == 0) return cuda_status(compute);
-    if (layout->parts == 2)
-        launch_squares<VLP_MINUS_MODULUS>(compute, &work, squares);
-    else
-        launch_squares<VLP_DOT>(compute, &work, squares);
+    assert(layout->parts == 1 || layout->parts == 2); /* those of the similarities */
+    (layout->parts == 1 ? launch_squares<1> : launch_squares<2>)(compute, &work, squares);
     finish(compute, &work, out, squares);
     return cuda_status(compute);
 }

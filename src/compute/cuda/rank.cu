@@ -133,7 +133,7 @@ __device__ static int64_t query_of(const int64_t *offset, int64_t queries, int64
 }
 
 /* scores[p] of query and entities[p]; without `offset` query p is meant. */
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 __global__ static void __launch_bounds__(LIST_THREADS)
     listed_scores(float *scores, tile_operands operands, const int32_t *entities, const int64_t *offset,
                   int64_t count) {
@@ -163,11 +163,17 @@ __global__ static void __launch_bounds__(LIST_THREADS)
         }
         __syncthreads();
 #pragma unroll 8
-        for (int u = 0; adds && u < LIST_DEPTH; u++)
-            sum = add_unit<SIMILARITY>(sum, q_rows[0][mine][u], q_rows[parts - 1][mine][u],
-                                       k_rows[0][mine][u], k_rows[parts - 1][mine][u]);
+        for (int u = 0; adds && u < LIST_DEPTH; u++) {
+            float q[parts], k[parts];
+#pragma unroll
+            for (int part = 0; part < parts; part++) {
+                q[part] = q_rows[part][mine][u];
+                k[part] = k_rows[part][mine][u];
+            }
+            sum = add_unit<SIMILARITY>(sum, q, k);
+        }
     }
-    if (adds) scores[pair] = score_of_sum<SIMILARITY>(sum, operands.margin);
+    if (adds) scores[pair] = vlp_similarity_score(SIMILARITY, sum, operands.margin);
 }
 
 /* ---- Distances, counted where they are computed -------------------------------------------------- */
@@ -210,7 +216,7 @@ __device__ static void count_mine(const rank_view &view, int64_t query, unsigned
     }
 }
 
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 __global__ static void __launch_bounds__(TILE_THREADS)
     rank_tiles(rank_view view, tile_operands operands, const float *answer_scores) {
     int64_t first_query = static_cast<int64_t>(blockIdx.y) * TILE_QUERIES;
@@ -227,7 +233,7 @@ __global__ static void __launch_bounds__(TILE_THREADS)
         for (int j = 0; j < MINE_ENTITIES; j++) {
             bool there = query < view.count && first_entity + my_entity(j) < view.entities;
             ours |= static_cast<unsigned>(there) << j;
-            h[j] = score_of_sum<SIMILARITY>(sums[i][j], operands.margin);
+            h[j] = vlp_similarity_score(SIMILARITY, sums[i][j], operands.margin);
         }
         count_mine(view, query, ours, first_entity, h, ours ? answer_scores[query] : 0.0f, &wrong);
     }

@@ -1,9 +1,9 @@
-/* Rows of tables: gathering, scattering, norms, elementwise passes, sums. */
+/* Rows of tables: gather, scatter, norms, elementwise passes, sums, bf16 copies, N3. */
 #include "compute/cuda/device.h"
 
-/* ---- Gathering ----------------------------------------------------------------------------------- */
+/* ---- Gather -------------------------------------------------------------------------------------- */
 
-/* Four columns a thread. */
+/* Four columns per thread. */
 __global__ static void gather_rows(float *out, const float *table, const int32_t *ids, int32_t width,
                                    bool aligned) {
     int64_t i = blockIdx.x, id = ids[i];
@@ -17,16 +17,16 @@ __global__ static void gather_rows(float *out, const float *table, const int32_t
 void cuda_gather(vlp_compute *compute, float *out, const float *table, const int32_t *ids, int64_t count,
                  int32_t width) {
     if (count == 0) return;
-    uintptr_t places = reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(table);
+    uintptr_t addresses = reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(table);
     LAUNCH(compute, gather_rows, cuda_grid(count, (width + 3) / 4), COLUMN_BLOCK, 0, out, table, ids,
-           width, width % 4 == 0 && places % sizeof(float4) == 0);
+           width, width % 4 == 0 && addresses % sizeof(float4) == 0);
 }
 
-/* ---- Scattering ---------------------------------------------------------------------------------- */
+/* ---- Scatter ------------------------------------------------------------------------------------- */
 
 enum { SCATTER_THREADS = 128 };
 
-/* holds (count): whether the row of a segment held something before, at its first item. */
+/* holds (count): whether the row of a segment was touched before, at its first item. */
 __global__ static void touch_rows(uint8_t *holds, uint8_t *touched, cuda_segments segments,
                                   int64_t count, uint32_t table_rows) {
     int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -35,8 +35,8 @@ __global__ static void touch_rows(uint8_t *holds, uint8_t *touched, cuda_segment
     touched[segments.keys[at]] = 1;
 }
 
-/* What is added to rows of a table: items stand for rows item / capacity, weighted by weights[item], or
- * weight / counts[row]. */
+/* What is added to rows of a table: item i is row i / capacity, weighted by weights[i], or by
+ * weight / counts[i / capacity]. */
 typedef struct scatter_items {
     const float *rows;
     const float *weights; /* (count), or NULL */
@@ -46,8 +46,8 @@ typedef struct scatter_items {
     int32_t capacity;
 } scatter_items;
 
-/* A block for every item and slice of columns, four a thread; only the first item of a segment does
- * anything, for the whole of it. */
+/* Grid: (items, slices of columns), four columns per thread. The block of the first item of a segment
+ * adds for all of it, in the order of items; the others end at once. */
 __global__ static void __launch_bounds__(SCATTER_THREADS)
     scatter_rows(vlp_table_gradient table, const uint8_t *holds, scatter_items items,
                  cuda_segments segments, bool aligned) {
@@ -72,7 +72,8 @@ __global__ static void __launch_bounds__(SCATTER_THREADS)
     put4(table.rows + row * width + j, sum, left, aligned, false);
 }
 
-/* Sorts items by the rows they belong to and marks these; *holds: see touch_rows, NULL without marks. */
+/* Sorts items by their rows and marks the rows as touched; *holds: see touch_rows, NULL without marks.
+ */
 static bool open_segments(vlp_compute *compute, cuda_segments *segments, const uint8_t **holds,
                           const vlp_table_gradient *table, const int32_t *ids, int64_t items) {
     uint8_t *touched = table->touched;
@@ -93,11 +94,11 @@ static void scatter(vlp_compute *compute, const vlp_table_gradient *table, const
     cuda_segments segments;
     const uint8_t *holds;
     if (!open_segments(compute, &segments, &holds, table, ids, items->count)) return;
-    uintptr_t places =
+    uintptr_t addresses =
         reinterpret_cast<uintptr_t>(table->rows) | reinterpret_cast<uintptr_t>(items->rows);
     dim3 grid(static_cast<unsigned>(items->count), cuda_blocks(table->width, 4 * SCATTER_THREADS));
     LAUNCH(compute, scatter_rows, grid, SCATTER_THREADS, 0, *table, holds, *items, segments,
-           table->width % 4 == 0 && places % sizeof(float4) == 0);
+           table->width % 4 == 0 && addresses % sizeof(float4) == 0);
 }
 
 vlp_status cuda_scatter_add(vlp_compute *compute, const vlp_table_gradient *table, const float *rows,
@@ -107,8 +108,8 @@ vlp_status cuda_scatter_add(vlp_compute *compute, const vlp_table_gradient *tabl
     return cuda_status(compute);
 }
 
-__global__ static void mark_there(int32_t *out, const int32_t *ids, const int32_t *counts, int64_t items,
-                                  int32_t capacity) {
+__global__ static void mask_ids(int32_t *out, const int32_t *ids, const int32_t *counts, int64_t items,
+                                int32_t capacity) {
     int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < items) out[i] = i % capacity < counts[i / capacity] ? ids[i] : -1;
 }
@@ -118,11 +119,11 @@ static vlp_status scatter_mean(vlp_compute *compute, const vlp_table_gradient *t
     scatter_items items = {
         rows, nullptr, weight, lists->counts, lists->count * lists->capacity, lists->capacity};
     if (items.count == 0) return cuda_status(compute);
-    int32_t *there = scratch<int32_t>(compute, SLOT_MEAN_IDS, items.count);
-    if (!there) return cuda_status(compute);
-    LAUNCH(compute, mark_there, cuda_blocks(items.count, 256), 256, 0, there, lists->ids, lists->counts,
+    int32_t *masked = scratch<int32_t>(compute, SLOT_MEAN_IDS, items.count);
+    if (!masked) return cuda_status(compute);
+    LAUNCH(compute, mask_ids, cuda_blocks(items.count, 256), 256, 0, masked, lists->ids, lists->counts,
            items.count, lists->capacity);
-    scatter(compute, table, &items, there);
+    scatter(compute, table, &items, masked);
     return cuda_status(compute);
 }
 
@@ -143,17 +144,17 @@ static void sum_values(vlp_compute *compute, double *out, const float *values, i
     LAUNCH(compute, add_sum, 1, 512, 0, out, values, count, weight);
 }
 
-/* In double: the square of a gradient of 1e20 is still a number. A block takes every so many rows. */
+/* In double: the square of a gradient of 1e20 is finite. Rows are strided over the blocks. */
 __global__ static void square_parts(double *parts, const float *values, const uint8_t *touched,
                                     int64_t rows, int32_t width) {
     __shared__ double shared[32];
     double sum = 0;
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         if (touched && !touched[row]) continue;
-        const float *mine = values + row * width;
+        const float *row_values = values + row * width;
 #pragma unroll 4
         for (int32_t j = threadIdx.x; j < width; j += SUM_THREADS)
-            sum += static_cast<double>(mine[j]) * mine[j];
+            sum += static_cast<double>(row_values[j]) * row_values[j];
     }
     sum = block_sum(sum, shared);
     if (threadIdx.x == 0) parts[blockIdx.x] = sum;
@@ -177,8 +178,9 @@ static void square_sum(vlp_compute *compute, double *out, const vlp_table_gradie
     LAUNCH(compute, set_sum, 1, 256, 0, out, parts, blocks);
 }
 
-/* ---- Norms: a warp a row ------------------------------------------------------------------------- */
+/* ---- Norms and projections ----------------------------------------------------------------------- */
 
+/* One warp per row. */
 enum { ROW_WARPS = 8 };
 
 __device__ static int64_t my_row(void) {
@@ -258,7 +260,7 @@ static void scale_columns(vlp_compute *compute, float *x, const float *scale, in
     LAUNCH(compute, scale_all, static_cast<unsigned>(rows), 512, 0, x, scale, columns);
 }
 
-/* ---- bf16 copies ------------------------------------------------------------------------------ */
+/* ---- bf16 copies --------------------------------------------------------------------------------- */
 
 __global__ static void convert_all(vlp_bf16 *out, vlp_bf16_layout layout, const float *from,
                                    int64_t stride) {
@@ -278,8 +280,8 @@ void cuda_convert_rows(vlp_compute *compute, vlp_bf16 *out, const vlp_bf16_layou
 
 /* ---- N3 ------------------------------------------------------------------------------------------ */
 
-/* d |x|^3 = 3 |x| x, for every part of a unit. A block for every item; the
- * first of a segment works for all of it: they all mean the same row. */
+/* d |x|^3 = 3 |x| x, for every part of a unit. One block per item; that of the first item of a segment
+ * works for all of it: they have the same row. Squares are added from the last part to the first. */
 __global__ static void n3_rows(float *parts, vlp_table_gradient grad, const float *table,
                                const uint8_t *holds, cuda_segments segments, int64_t count,
                                vlp_n3_options options) {
@@ -290,17 +292,24 @@ __global__ static void n3_rows(float *parts, vlp_table_gradient grad, const floa
     if (!begins) return;
     float times = static_cast<float>(segment_end(segments.keys, at, count) - at), total = 0;
     bool add = !holds || holds[at];
-    int32_t width = grad.width;
+    int32_t width = grad.width, columns = width / options.parts;
     const float *x = table + static_cast<int64_t>(segments.keys[at]) * width;
     float *g = grad.rows + static_cast<int64_t>(segments.keys[at]) * width;
-    int32_t columns = width / options.parts;
     for (int32_t j = threadIdx.x; j < columns; j += blockDim.x) {
-        float square = 0;
-        for (int32_t i = j; i < width; i += columns) square += x[i] * x[i];
-        float size = options.parts == 1 ? fabsf(x[j]) : sqrtf(square);
+        float unit[VLP_MAX_PARTS] = {}, before[VLP_MAX_PARTS] = {}, square = 0;
+#pragma unroll
+        for (int part = 0; part < VLP_MAX_PARTS; part++) {
+            if (part < options.parts) unit[part] = x[part * columns + j];
+            if (part < options.parts && add) before[part] = g[part * columns + j];
+        }
+#pragma unroll
+        for (int part = VLP_MAX_PARTS - 1; part >= 0; part--) square += unit[part] * unit[part];
+        float size = options.parts == 1 ? fabsf(unit[0]) : sqrtf(square);
         float slope = 3 * options.weight * times * size;
         total += size * size * size;
-        for (int32_t i = j; i < width; i += columns) g[i] = (add ? g[i] : 0.0f) + slope * x[i];
+#pragma unroll
+        for (int part = 0; part < VLP_MAX_PARTS; part++)
+            if (part < options.parts) g[part * columns + j] = before[part] + slope * unit[part];
     }
     total = block_sum(total, shared);
     if (threadIdx.x == 0) parts[at] = times * total;

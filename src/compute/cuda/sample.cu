@@ -1,14 +1,14 @@
-/* Negatives by p0, without replacement, known answers left out, by exponential keys (sample_keys.h): the
- * `count` smallest keys are a draw without replacement in proportion to the weights. They are put down
- * in the order of entities.
+/* Negatives by p0, without replacement, without known answers, by exponential keys (sample_keys.h): the
+ * `count` smallest keys are a draw without replacement in proportion to the weights. They are written in
+ * ascending order of entities.
  *
- * Keys are not made for everyone. The sizes of the shells are known, and so is the number of keys
- * expected up to a threshold: with one that lets through a few more than are wanted, only those are
- * chosen from. Where chance lets through too few or too many, the threshold moves and the block tries
- * again: the keys are functions of (seed, step, query, entity), so that the result does not depend on
- * it.
+ * Keys are not computed for all entities. The sizes of the shells are known, and so is the expected
+ * number of keys up to a threshold: with a threshold for a few more than `count`, only the keys below it
+ * are compared. Where by chance these are too few or too many, the threshold is changed and the block
+ * repeats the pass: keys are functions of (seed, step, query, entity), so that the result does not
+ * depend on the threshold.
  *
- * A block draws for one query. */
+ * One block per query. */
 #include <cassert>
 #include <cmath>
 
@@ -16,30 +16,30 @@
 
 enum {
     MAX_KEPT = 8192,
-    BINS = 512,          /* of keys, 64 an octave at first */
-    FEW_TOGETHER = 64,   /* keys that are compared each with each */
-    FIXED_SHARED = 12288 /* bytes of shared memory that do not grow with the work, and some to spare */
+    BINS = 512,          /* of keys, 64 per octave at first */
+    FEW_TOGETHER = 64,   /* keys that are compared pairwise, at most */
+    FIXED_SHARED = 12288 /* bytes of static shared memory, rounded up */
 };
 
-/* ---- A few: kept in shared memory, and the smallest keys chosen among them ------------------------ */
+/* ---- Few negatives: keys below the threshold in shared memory, the smallest selected ------------- */
 
-/* Places behind one another for the lanes of a warp that want one. All lanes. */
-__device__ static int32_t take_place(int32_t *taken, bool wanted) {
+/* Consecutive slots for the lanes of a warp that want one. Called by all lanes. */
+__device__ static int32_t take_slot(int32_t *taken, bool wanted) {
     unsigned some = __ballot_sync(ALL_LANES, wanted);
     int32_t lane = threadIdx.x % 32, begin = 0;
     if (lane == 0 && some) begin = atomicAdd(taken, __popc(some));
     return __shfl_sync(ALL_LANES, begin, 0) + __popc(some & ((1u << lane) - 1));
 }
 
-/* Keys below low are chosen and keys above high are not; of the `together` others, all but the `excess`
- * largest. */
+/* Keys below low are selected and keys above high are not; of the `together` others, all but the
+ * `excess` largest are. */
 typedef struct selection {
     uint32_t low, high;
     int32_t excess, together;
 } selection;
 
 /* The bin where the excess ends, counted from the first; found.excess and found.together become those of
- * the bin. One warp, every one for itself. */
+ * the bin. Every warp computes it for itself. */
 __device__ static int32_t find_bin(selection &found, const int32_t *bins) {
     int32_t lane = threadIdx.x % 32;
     for (int32_t start = 0;; start += 128) {
@@ -67,9 +67,9 @@ __device__ static int32_t find_bin(selection &found, const int32_t *bins) {
     }
 }
 
-/* Where the smallest `count` of the kept keys end: keys are counted in bins from the threshold down, and
- * again within the bin where the end is while there are many in it. All threads; keys: (kept) with their
- * entities below them. */
+/* Selects the smallest `count` of the kept keys: keys are counted in bins from the threshold down, and
+ * again within the bin where the excess ends while it holds many. Called by all threads; keys (kept):
+ * the key in the upper half, the entity in the lower. */
 __device__ static selection select_keys(const uint64_t *keys, int32_t kept, int32_t count,
                                         uint32_t threshold) {
     __shared__ __align__(16) int32_t bins[BINS];
@@ -78,8 +78,8 @@ __device__ static selection select_keys(const uint64_t *keys, int32_t kept, int3
         __syncthreads();
         return {UINT32_MAX, UINT32_MAX, 0, 0};
     }
-    /* Mostly the end is less than an octave below the threshold; the last bin takes what is far below.
-     */
+    /* Mostly the excess ends less than an octave below the threshold; the last bin holds all keys far
+     * below. */
     int shift = KEY_OCTAVE - 6;
     for (;;) {
         __syncthreads();
@@ -100,85 +100,85 @@ __device__ static selection select_keys(const uint64_t *keys, int32_t kept, int3
     }
 }
 
-/* Sets the bits of the smallest keys. All threads; line: (kept). */
-__device__ static void mark_chosen(uint32_t *bits, const selection &found, const uint64_t *keys,
-                                   int32_t kept, int32_t *line, int32_t *together) {
+/* Sets the bits of the selected keys' entities. Called by all threads; queue (kept): working memory. */
+__device__ static void mark_selected(uint32_t *bits, const selection &found, const uint64_t *keys,
+                                     int32_t kept, int32_t *queue, int32_t *together) {
     for (int32_t i = threadIdx.x; i < kept; i += blockDim.x) {
         uint32_t key = static_cast<uint32_t>(keys[i] >> 32), entity = static_cast<uint32_t>(keys[i]);
         if (key < found.low)
             atomicOr(&bits[entity / 32], 1u << (entity % 32));
         else if (key <= found.high)
-            line[atomicAdd(together, 1)] = i;
+            queue[atomicAdd(together, 1)] = i;
     }
     __syncthreads();
     for (int32_t i = threadIdx.x; i < *together; i += blockDim.x) {
-        uint64_t key = keys[line[i]];
+        uint64_t key = keys[queue[i]];
         uint32_t entity = static_cast<uint32_t>(key);
         int32_t larger = 0;
-        for (int32_t j = 0; j < *together; j++) larger += keys[line[j]] > key;
+        for (int32_t j = 0; j < *together; j++) larger += keys[queue[j]] > key;
         if (larger >= found.excess) atomicOr(&bits[entity / 32], 1u << (entity % 32));
     }
     __syncthreads();
 }
 
-/* Writes the entities whose bits are set, ascending, -1 behind the last. All threads; line: (count), by
- * which they go to memory side by side. */
-__device__ static void write_set(int32_t *row, int32_t *line, const uint32_t *bits, int32_t entities,
+/* Writes the entities whose bits are set in ascending order, then -1. Called by all threads; queue
+ * (count): working memory in shared memory, from which stores are coalesced. */
+__device__ static void write_set(int32_t *row, int32_t *queue, const uint32_t *bits, int32_t entities,
                                  int32_t count) {
     __shared__ int32_t sums[32];
     int32_t threads = blockDim.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int32_t words = (entities + 31) / 32, each = (words + threads - 1) / threads;
     int32_t begin = each * static_cast<int32_t>(threadIdx.x), end = min(begin + each, words), mine = 0;
     for (int32_t at = begin; at < end; at++) mine += __popc(bits[at]);
-    int32_t place = sum_through(mine);
-    if (lane == 31) sums[warp] = place;
+    int32_t next = sum_through(mine);
+    if (lane == 31) sums[warp] = next;
     __syncthreads();
     int32_t sum = lane < threads / 32 ? sums[lane] : 0, total = warp_sum(sum);
-    place += warp_sum(lane < warp ? sum : 0) - mine;
+    next += warp_sum(lane < warp ? sum : 0) - mine;
     for (int32_t at = begin; at < end; at++)
         for (uint32_t word = bits[at]; word; word &= word - 1)
-            line[place++] = 32 * at + __ffs(static_cast<int>(word)) - 1;
+            queue[next++] = 32 * at + __ffs(static_cast<int>(word)) - 1;
     __syncthreads();
-    for (int32_t i = threadIdx.x; i < count; i += threads) row[i] = i < total ? line[i] : -1;
+    for (int32_t i = threadIdx.x; i < count; i += threads) row[i] = i < total ? queue[i] : -1;
 }
 
 template <source Shells>
 __global__ static void __launch_bounds__(MAX_SAMPLE_THREADS, 2)
     sample_few(int32_t *entities, sampling options, const int32_t *heads, const int64_t *known_begin,
                const int64_t *known_end, const int32_t *known, const vlp_step_values *values) {
-    /* (capacity) keys with their entities, then line (capacity), then a bit an entity: known ones, later
-     * those that are chosen */
+    /* (capacity) keys with their entities, then queue (capacity), then one bit per entity: of known
+     * answers, later of selected entities */
     extern __shared__ uint64_t keys[];
-    int32_t *line = reinterpret_cast<int32_t *>(keys + options.capacity);
-    uint32_t *bits = reinterpret_cast<uint32_t *>(line + options.capacity);
+    int32_t *queue = reinterpret_cast<int32_t *>(keys + options.capacity);
+    uint32_t *bits = reinterpret_cast<uint32_t *>(queue + options.capacity);
     __shared__ drawing draw;
     __shared__ int32_t together;
     options.shells = Shells;
-    query asked = open_query(options, heads, known_begin, known_end, known, values);
+    sampled_query query = open_query(options, heads, known_begin, known_end, known, values);
     int32_t words = (options.entities + 31) / 32, capacity = options.capacity, count = options.count;
     for (int32_t i = threadIdx.x; i < words; i += blockDim.x) bits[i] = 0;
-    open_shells(options, asked, draw, bits);
-    open_threshold(options, asked, draw, (count + capacity) / 2, capacity);
+    open_shells(options, query, draw, bits);
+    open_threshold(options, query, draw, (count + capacity) / 2, capacity);
     do {
-        pass_over(options, asked, draw, [&](int32_t entity) {
+        pass_over(options, query, draw, [&](int32_t entity) {
             bool kept = entity >= 0 && !(bits[entity / 32] >> (entity % 32) & 1);
-            uint32_t key = kept ? key_of(options, asked, draw, entity) : 0;
+            uint32_t key = kept ? key_of(options, query, draw, entity) : 0;
             kept = kept && key <= draw.threshold;
-            int32_t place = take_place(&draw.kept, kept);
-            if (kept && place < capacity)
-                keys[place] = static_cast<uint64_t>(key) << 32 | static_cast<uint32_t>(entity);
+            int32_t slot = take_slot(&draw.kept, kept);
+            if (kept && slot < capacity)
+                keys[slot] = static_cast<uint64_t>(key) << 32 | static_cast<uint32_t>(entity);
         });
-    } while (!settle(options, asked, draw, min(asked.remain, count), capacity));
+    } while (!settle(options, query, draw, min(query.remain, count), capacity));
     int32_t kept = min(draw.kept, capacity);
     for (int32_t i = threadIdx.x; i < words; i += blockDim.x) bits[i] = 0;
     if (threadIdx.x == 0) together = 0;
     selection found = select_keys(keys, kept, count, draw.threshold);
-    mark_chosen(bits, found, keys, kept, line, &together);
-    write_set(entities + static_cast<int64_t>(blockIdx.x) * (count + 1) + 1, line, bits,
+    mark_selected(bits, found, keys, kept, queue, &together);
+    write_set(entities + static_cast<int64_t>(blockIdx.x) * (count + 1) + 1, queue, bits,
               options.entities, count);
 }
 
-/* ---- Many: the threshold is found to the key, and all up to it are taken in order ---------------- */
+/* ---- Many negatives: the threshold is exact, and all keys up to it are taken in order ------------ */
 
 template <source Shells>
 __global__ static void __launch_bounds__(MAX_SAMPLE_THREADS, 2)
@@ -186,26 +186,26 @@ __global__ static void __launch_bounds__(MAX_SAMPLE_THREADS, 2)
                 const int64_t *known_end, const int32_t *known, const vlp_step_values *values) {
     __shared__ drawing draw;
     options.shells = Shells;
-    query asked = open_query(options, heads, known_begin, known_end, known, values);
+    sampled_query query = open_query(options, heads, known_begin, known_end, known, values);
     int32_t count = options.count;
-    open_shells(options, asked, draw, nullptr);
-    open_threshold(options, asked, draw, count, count);
-    if (asked.remain > count) {
+    open_shells(options, query, draw, nullptr);
+    open_threshold(options, query, draw, count, count);
+    if (query.remain > count) {
         do {
-            pass_over(options, asked, draw, [&](int32_t entity) {
-                bool kept = entity >= 0 && key_of(options, asked, draw, entity) <= draw.threshold;
-                take_place(&draw.kept, kept && !is_known(asked, entity));
+            pass_over(options, query, draw, [&](int32_t entity) {
+                bool kept = entity >= 0 && key_of(options, query, draw, entity) <= draw.threshold;
+                take_slot(&draw.kept, kept && !is_known(query, entity));
             });
-        } while (!settle(options, asked, draw, count, count));
+        } while (!settle(options, query, draw, count, count));
     }
-    /* Of equal keys that are a few too many together, the first are taken. */
+    /* Of equal keys at the threshold, the first entities are taken. */
     int32_t *row = entities + static_cast<int64_t>(blockIdx.x) * (count + 1) + 1, used = 0;
     for (int32_t start = 0; start < options.entities && used < count; start += blockDim.x) {
         int32_t entity = start + threadIdx.x, total;
         bool taken = entity < options.entities &&
-                     key_of(options, asked, draw, entity) <= draw.threshold && !is_known(asked, entity);
-        int32_t place = used + place_of(taken, &total);
-        if (taken && place < count) row[place] = entity;
+                     key_of(options, query, draw, entity) <= draw.threshold && !is_known(query, entity);
+        int32_t next = used + flags_before(taken, &total);
+        if (taken && next < count) row[next] = entity;
         used += total;
     }
     for (int32_t i = used + threadIdx.x; i < count; i += blockDim.x) row[i] = -1;
@@ -213,7 +213,7 @@ __global__ static void __launch_bounds__(MAX_SAMPLE_THREADS, 2)
 
 /* ---- The operation ------------------------------------------------------------------------------- */
 
-/* Threads a query, so that as many queries as can be are drawn for at once. */
+/* Threads per query: fewer where more queries share a multiprocessor, for occupancy. */
 static int threads_for(const vlp_compute *compute, int32_t batch) {
     int32_t together = (batch + compute->multiprocessors - 1) / compute->multiprocessors;
     return together <= 2 ? MAX_SAMPLE_THREADS : together <= 4 ? 256 : 128;
@@ -229,13 +229,13 @@ static vlp_status sample(vlp_compute *compute, int32_t *entities, const vlp_samp
     work.entities = options->entities;
     work.count = options->count;
     work.seed = options->seed;
-    /* Twice six deviations and a few: as good as never too few or too many. */
-    double room = options->count + 2 * (6 * std::sqrt(static_cast<double>(options->count)) + 32);
-    if (room > MAX_KEPT) room = MAX_KEPT;
-    work.capacity = static_cast<int32_t>(room);
+    /* Twice six standard deviations, and some: almost never too few or too many. */
+    double capacity = options->count + 2 * (6 * std::sqrt(static_cast<double>(options->count)) + 32);
+    if (capacity > MAX_KEPT) capacity = MAX_KEPT;
+    work.capacity = static_cast<int32_t>(capacity);
     size_t bytes = static_cast<size_t>(work.capacity) * (sizeof(uint64_t) + sizeof(int32_t)) +
                    static_cast<size_t>(options->entities + 31) / 32 * sizeof(uint32_t);
-    if (room >= MAX_KEPT || bytes > compute->shared_limit - FIXED_SHARED) {
+    if (capacity >= MAX_KEPT || bytes > compute->shared_limit - FIXED_SHARED) {
         LAUNCH(compute, sample_many<Shells>, batch, MAX_SAMPLE_THREADS, 0, entities, work,
                queries->heads, queries->known_begin, queries->known_end, queries->known,
                compute->values);
@@ -244,7 +244,7 @@ static vlp_status sample(vlp_compute *compute, int32_t *entities, const vlp_samp
     cuda_note(compute,
               cudaFuncSetAttribute(sample_few<Shells>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(bytes)),
-              "asking for shared memory");
+              "reserving shared memory");
     LAUNCH(compute, sample_few<Shells>, batch, threads_for(compute, queries->count), bytes, entities,
            work, queries->heads, queries->known_begin, queries->known_end, queries->known,
            compute->values);

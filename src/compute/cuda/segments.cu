@@ -1,5 +1,5 @@
-/* Sorting items by the row they belong to: what takes the place of atomics. The sort is stable, so that
- * sums over a row are made in the order of its items. */
+/* Sorts items by the row they belong to, in place of atomics. The sort is stable: sums over a row are
+ * computed in the order of its items. */
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
 
@@ -23,8 +23,7 @@ __global__ static void __launch_bounds__(THREADS)
         keys[i] = at < count ? key_of(ids[at], rows) : ALL_LANES;
         items[i] = static_cast<uint32_t>(at);
     }
-    /* Places behind the last item have all bits set: they stay behind those of no row, which came
-     * first. */
+    /* The padding has all bits set; the sort is stable, so that it stays after the masked items. */
     Sort(storage).Sort(keys, items, 0, bits);
 #pragma unroll
     for (int i = 0; i < EACH; i++) {

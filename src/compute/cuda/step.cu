@@ -1,5 +1,5 @@
-/* What a step is made of besides its mathematics: its values, its queries, its check; and its plan,
- * a graph of its operations that is recorded once and launched from then on. */
+/* Training steps: their values, their batches, their checks, and plans, CUDA graphs of a step's
+ * operations that are recorded once and launched from then on. */
 #include <cstdlib>
 
 #include "base/order.h"
@@ -7,28 +7,28 @@
 
 /* ---- Fork and join ------------------------------------------------------------------------------- */
 
-/* Recorded, this becomes two branches of the graph. */
+/* In a recorded graph these are two branches. */
 static void fork_begin(vlp_compute *compute) {
-    cuda_note(compute, cudaEventRecord(compute->forked, compute->streams[0]), "parting work");
-    cuda_note(compute, cudaStreamWaitEvent(compute->streams[1], compute->forked, 0), "parting work");
-    compute->aside = 1;
+    cuda_note(compute, cudaEventRecord(compute->fork_event, compute->streams[0]), "a fork");
+    cuda_note(compute, cudaStreamWaitEvent(compute->streams[1], compute->fork_event, 0), "a fork");
+    compute->forked = 1;
     compute->stream = compute->streams[1];
 }
 
 static void fork_end(vlp_compute *compute) {
-    cuda_note(compute, cudaEventRecord(compute->joined, compute->streams[1]), "parting work");
-    compute->aside = 0;
+    cuda_note(compute, cudaEventRecord(compute->join_event, compute->streams[1]), "a fork");
+    compute->forked = 0;
     compute->stream = compute->streams[0];
 }
 
 static void fork_join(vlp_compute *compute) {
-    cuda_note(compute, cudaStreamWaitEvent(compute->streams[0], compute->joined, 0), "joining work");
+    cuda_note(compute, cudaStreamWaitEvent(compute->streams[0], compute->join_event, 0), "a join");
 }
 
 /* ---- Plans --------------------------------------------------------------------------------------- */
 
 struct vlp_plan {
-    bool ran; /* once as it was told: working memory is there */
+    bool ran; /* once without recording: working memory has its size */
     bool recording;
     uint64_t generation; /* of the working memory it was recorded over */
     cudaGraphExec_t graph;
@@ -38,54 +38,54 @@ static vlp_plan *plan_new(vlp_compute *) {
     return static_cast<vlp_plan *>(calloc(1, sizeof(vlp_plan)));
 }
 
-static void forget_graph(vlp_compute *compute, vlp_plan *plan) {
+static void free_graph(vlp_compute *compute, vlp_plan *plan) {
     if (!plan->graph) return;
     cuda_wait(compute);
-    cuda_note(compute, cudaGraphExecDestroy(plan->graph), "forgetting a plan");
+    cuda_note(compute, cudaGraphExecDestroy(plan->graph), "freeing a plan");
     plan->graph = nullptr;
 }
 
 static void plan_free(vlp_compute *compute, vlp_plan *plan) {
     if (!plan) return;
-    forget_graph(compute, plan);
+    free_graph(compute, plan);
     free(plan);
 }
 
-/* Brings the values to the device; waits only where a whole ring of steps is under way. */
+/* Copies the values to the device, asynchronously; waits only where RING steps are in flight. */
 static int send_values(vlp_compute *compute, const vlp_step_values *values) {
-    int place = static_cast<int>(compute->begun++ % RING);
+    int slot = static_cast<int>(compute->begun++ % RING);
     if (compute->begun > RING)
-        cuda_note(compute, cudaEventSynchronize(compute->events[place]), "an earlier step");
-    compute->ring[place] = *values;
+        cuda_note(compute, cudaEventSynchronize(compute->events[slot]), "an earlier step");
+    compute->ring[slot] = *values;
     cuda_note(compute,
-              cudaMemcpyAsync(compute->values, &compute->ring[place], sizeof *values,
+              cudaMemcpyAsync(compute->values, &compute->ring[slot], sizeof *values,
                               cudaMemcpyHostToDevice, compute->stream),
               "copying the values of a step");
-    return place;
+    return slot;
 }
 
-static void end_values(vlp_compute *compute, int place) {
-    cuda_note(compute, cudaEventRecord(compute->events[place], compute->stream), "marking a step");
+static void end_values(vlp_compute *compute, int slot) {
+    cuda_note(compute, cudaEventRecord(compute->events[slot], compute->stream), "marking a step");
 }
 
 static bool step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_values *values) {
-    int place = send_values(compute, values);
+    int slot = send_values(compute, values);
     compute->stepping = plan != nullptr;
     if (!plan || compute->failed) {
-        end_values(compute, place);
+        end_values(compute, slot);
         return false;
     }
     if (plan->graph && plan->generation != compute->generation) {
-        forget_graph(compute, plan);
+        free_graph(compute, plan);
         plan->ran = false;
     }
     if (plan->graph) {
         cuda_note(compute, cudaGraphLaunch(plan->graph, compute->stream), "a recorded step");
-        end_values(compute, place);
+        end_values(compute, slot);
         compute->stepping = false;
         return true;
     }
-    end_values(compute, place);
+    end_values(compute, slot);
     plan->recording = plan->ran && !compute->eager;
     if (plan->recording) {
         plan->generation = compute->generation;
@@ -98,7 +98,7 @@ static bool step_begin(vlp_compute *compute, vlp_plan *plan, const vlp_step_valu
 
 static vlp_status step_end(vlp_compute *compute, vlp_plan *plan) {
     compute->stepping = false;
-    if (compute->aside) { /* the step was given up in between */
+    if (compute->forked) { /* the step failed within a fork */
         fork_end(compute);
         fork_join(compute);
     }
@@ -108,14 +108,14 @@ static vlp_status step_end(vlp_compute *compute, vlp_plan *plan) {
     cudaGraph_t graph = nullptr;
     cuda_note(compute, cudaStreamEndCapture(compute->stream, &graph), "recording a step");
     if (!compute->failed)
-        cuda_note(compute, cudaGraphInstantiate(&plan->graph, graph, 0), "making a plan");
-    if (graph) cuda_note(compute, cudaGraphDestroy(graph), "forgetting a recording");
+        cuda_note(compute, cudaGraphInstantiate(&plan->graph, graph, 0), "instantiating a plan");
+    if (graph) cuda_note(compute, cudaGraphDestroy(graph), "freeing a recording");
     if (!compute->failed)
         cuda_note(compute, cudaGraphLaunch(plan->graph, compute->stream), "a recorded step");
     return cuda_status(compute);
 }
 
-/* ---- The check ------------------------------------------------------------------------------- */
+/* ---- The check ----------------------------------------------------------------------------------- */
 
 __global__ static void check_losses(vlp_step_report *report, vlp_step_check check,
                                     const vlp_step_values *values) {
@@ -129,10 +129,10 @@ static void check_step(vlp_compute *compute, vlp_step_report *report, const vlp_
 
 /* ---- The batch ----------------------------------------------------------------------------------- */
 
-/* Lanes a query: they share its references. */
+/* Lanes per query: they share its references. */
 enum { CHOOSE_LANES = 8 };
 
-/* What a query is, besides its references. */
+/* All of a query but its references. */
 __device__ static void set_query(const vlp_query_tables &tables, const vlp_batch &batch, int64_t i,
                                  int64_t query, const vlp_triple &triple) {
     int64_t item = query % tables.triples;
@@ -194,7 +194,7 @@ static void choose_batch(vlp_compute *compute, const vlp_query_tables *tables, c
 
 /* ---- Columns of a sampled softmax ---------------------------------------------------------------- */
 
-/* What bytes of 0x7f make: no query, since batches have at most 10^6. */
+/* NO_QUERY: an int32_t of bytes 0x7f, which memset can write; batches have at most 10^6 queries. */
 enum { COLUMN_THREADS = 1024, NO_QUERY = 0x7f7f7f7f };
 
 __global__ static void mark_answers(int32_t *first, const int32_t *answers, int32_t count) {
@@ -202,29 +202,29 @@ __global__ static void mark_answers(int32_t *first, const int32_t *answers, int3
     if (i < count) atomicMin(&first[answers[i]], i);
 }
 
-/* One block: distinct answers in the order they come first, then others in the order of the step's
- * permutation. first (entities): the first query with that answer, NO_QUERY for none; place
- * (count): the column of a first one. */
+/* One block: distinct answers in the order of their first queries, then other entities in the order of
+ * the step's permutation. first (entities): the first query with that answer, or NO_QUERY; column
+ * (count): the column of the answer of such a first query. */
 __global__ static void __launch_bounds__(COLUMN_THREADS)
-    choose_ids(vlp_columns columns, int32_t *place, const int32_t *first, vlp_column_options options,
+    choose_ids(vlp_columns columns, int32_t *column, const int32_t *first, vlp_column_options options,
                const vlp_step_values *values) {
     const int32_t *answers = options.answers;
     int32_t count = options.count, candidates = options.candidates, entities = options.entities;
-    int32_t used = 0, total, room = count + candidates;
+    int32_t used = 0, total, capacity = count + candidates;
     for (int32_t start = 0; start < count; start += COLUMN_THREADS) {
         int32_t i = start + threadIdx.x;
         bool is_first = i < count && first[answers[i]] == i;
-        int32_t at = used + place_of(is_first, &total);
+        int32_t at = used + flags_before(is_first, &total);
         if (is_first) {
             columns.ids[at] = answers[i];
             columns.offsets[at] = 0;
-            place[i] = at;
+            column[i] = at;
         }
         used += total;
     }
     __syncthreads();
     for (int32_t i = threadIdx.x; i < count; i += COLUMN_THREADS)
-        columns.answers[i] = place[first[answers[i]]];
+        columns.answers[i] = column[first[answers[i]]];
     int32_t distinct = used, wanted = candidates;
     if (wanted > entities - distinct) wanted = entities - distinct;
     float correction =
@@ -238,20 +238,21 @@ __global__ static void __launch_bounds__(COLUMN_THREADS)
                 vlp_permuted(i, entities, options.seed ^ VLP_STREAM_CANDIDATES, pass));
             other = first[entity] == NO_QUERY;
         }
-        int32_t at = used + place_of(other, &total);
+        int32_t at = used + flags_before(other, &total);
         if (other && at < distinct + wanted) {
             columns.ids[at] = entity;
             columns.offsets[at] = correction;
         }
         used += total;
     }
-    for (int32_t i = distinct + wanted + threadIdx.x; i < room; i += COLUMN_THREADS) {
+    for (int32_t i = distinct + wanted + threadIdx.x; i < capacity; i += COLUMN_THREADS) {
         columns.ids[i] = -1;
         columns.offsets[i] = -INFINITY;
     }
 }
 
-/* As many columns in every step: plans are of fixed shapes. What is not there has an offset of -inf. */
+/* The same number of columns in every step: plans have fixed shapes. Masked columns have an offset of
+ * -inf. */
 static vlp_status choose_columns(vlp_compute *compute, int32_t *used, const vlp_columns *columns,
                                  const vlp_column_options *options) {
     int32_t count = options->count, entities = options->entities;

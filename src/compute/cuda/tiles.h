@@ -1,12 +1,13 @@
-/* Distances, a tile of queries by a tile of entities at a time, shaped like a product: a block's sums
- * stay in registers, units pass through shared memory. A sum is made unit by unit with the same
- * instructions for everyone and everywhere, so that equal rows have equal scores. */
+/* Scores of a tile of queries by a tile of entities, shaped like a matrix product: a block's sums stay
+ * in registers, units pass through shared memory. Sums are computed unit by unit with the same
+ * instructions in every kernel and at every position, so that equal rows have equal scores. */
 #ifndef VLP_COMPUTE_CUDA_TILES_H
 #define VLP_COMPUTE_CUDA_TILES_H
 
-#include "compute/cuda/device.h"
+#include "compute/cuda/similarity.h"
 
-/* A thread makes MINE_QUERIES x MINE_ENTITIES sums of its block's; units come in steps of TILE_DEPTH. */
+/* A thread computes MINE_QUERIES x MINE_ENTITIES sums of its block's; units come in steps of TILE_DEPTH.
+ */
 enum {
     TILE_QUERIES = 64,
     TILE_ENTITIES = 128,
@@ -16,30 +17,31 @@ enum {
     MINE_ENTITIES = 8
 };
 
-/* A root within an ulp by one instruction: what is too small for a normal number counts as zero. */
-__device__ inline float flushed_root(float x) {
-    float root;
-    asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
-    return root;
+/* The sum with the term of one more unit. Every rounding is explicit: were it left to the compiler,
+ * contraction could differ between kernels, and scores that are equal would not compare equal. */
+template <vlp_similarity SIMILARITY>
+__device__ float add_unit(float sum, const float *q, const float *k) = delete;
+
+template <> __device__ inline float add_unit<VLP_DOT>(float sum, const float *q, const float *k) {
+    return __fmaf_rn(q[0], k[0], sum);
 }
 
-/* The sum with one more unit. */
-template <int SIMILARITY>
-__device__ inline float add_unit(float sum, float q_re, float q_im, float k_re, float k_im) {
-    float re = __fsub_rn(q_re, k_re);
-    if (SIMILARITY == VLP_MINUS_L1) return __fadd_rn(sum, fabsf(re));
-    if (SIMILARITY == VLP_MINUS_L2) return __fmaf_rn(re, re, sum);
-    float im = __fsub_rn(q_im, k_im);
-    return __fadd_rn(sum, flushed_root(__fmaf_rn(re, re, __fmul_rn(im, im))));
+template <> __device__ inline float add_unit<VLP_MINUS_L1>(float sum, const float *q, const float *k) {
+    return __fadd_rn(sum, fabsf(__fsub_rn(q[0], k[0])));
 }
 
-template <int SIMILARITY> __device__ inline float score_of_sum(float sum, float margin) {
-    return __fsub_rn(margin, SIMILARITY == VLP_MINUS_L2 ? __fsqrt_rn(sum) : sum);
+template <> __device__ inline float add_unit<VLP_MINUS_L2>(float sum, const float *q, const float *k) {
+    float difference = __fsub_rn(q[0], k[0]);
+    return __fmaf_rn(difference, difference, sum);
 }
 
-template <int SIMILARITY> constexpr int PARTS = SIMILARITY == VLP_MINUS_MODULUS ? 2 : 1;
+template <>
+__device__ inline float add_unit<VLP_MINUS_MODULUS>(float sum, const float *q, const float *k) {
+    float re = __fsub_rn(q[0], k[0]), im = __fsub_rn(q[1], k[1]);
+    return __fadd_rn(sum, fast_root(__fmaf_rn(re, re, __fmul_rn(im, im))));
+}
 
-/* Queries and entities to be compared, both rows `width` wide; a modulus takes two of the numbers. */
+/* Queries and entities to be compared: rows of `width` floats, `units` units of the similarity. */
 typedef struct tile_operands {
     const float *q, *table;
     int64_t count; /* queries */
@@ -49,9 +51,7 @@ typedef struct tile_operands {
 
 static inline tile_operands tile_operands_of(const vlp_form *form, const float *q, const float *table,
                                              int32_t entities, int64_t count) {
-    int32_t width = form->query_width;
-    return {q,           table, count,
-            entities,    width, form->similarity == VLP_MINUS_MODULUS ? width / 2 : width,
+    return {q,           table, count, entities, form->query_width, vlp_form_similarity_columns(form),
             form->margin};
 }
 
@@ -60,8 +60,8 @@ static inline dim3 tile_grid(const tile_operands *operands) {
                 cuda_blocks(operands->count, TILE_QUERIES));
 }
 
-/* Which query and entity of the block's a thread's first ones are. Its entities stand in two runs of
- * four: so do loads of shared memory not meet. */
+/* A thread's first query and its entities, within the block's. The entities are two runs of four, half a
+ * tile apart: loads from shared memory are free of bank conflicts. */
 __device__ inline int my_query(void) {
     return threadIdx.x / 16 * MINE_QUERIES;
 }
@@ -70,7 +70,7 @@ __device__ inline int my_entity(int j) {
     return threadIdx.x % 16 * 4 + j % 4 + j / 4 * (TILE_ENTITIES / 2);
 }
 
-/* A slice of rows, transposed: to[unit][row], zeros beyond the ends. */
+/* A slice of rows, transposed: to[unit][row], padded with zeros. */
 template <int ROWS>
 __device__ inline void load_slice(float (*to)[ROWS + 4], const float *rows, int64_t first, int64_t count,
                                   int32_t width, int32_t unit, int32_t units) {
@@ -87,7 +87,7 @@ __device__ inline void load_slice(float (*to)[ROWS + 4], const float *rows, int6
 }
 
 /* The sums of the block's queries from first_query on with its entities from first_entity on. */
-template <int SIMILARITY>
+template <vlp_similarity SIMILARITY>
 __device__ inline void tile_sums(float sums[MINE_QUERIES][MINE_ENTITIES], const tile_operands &operands,
                                  int64_t first_query, int64_t first_entity) {
     constexpr int parts = PARTS<SIMILARITY>;
@@ -121,21 +121,29 @@ __device__ inline void tile_sums(float sums[MINE_QUERIES][MINE_ENTITIES], const 
             for (int i = 0; i < MINE_QUERIES; i++)
 #pragma unroll
                 for (int j = 0; j < MINE_ENTITIES; j++)
-                    sums[i][j] = add_unit<SIMILARITY>(sums[i][j], q[0][i], q[parts - 1][i], k[0][j],
-                                                      k[parts - 1][j]);
+                    sums[i][j] = add_unit<SIMILARITY>(sums[i][j], unit_of<parts>(q, i).at,
+                                                      unit_of<parts>(k, j).at);
         }
     }
 }
 
-/* Calls a kernel that is made for each kind of distance. */
+/* Launches a kernel that is a template over distances; dot products are matrix products. */
 #define LAUNCH_DISTANCE(compute, form, kernel, grid, block, shared, ...)                                \
     do {                                                                                                \
-        if ((form)->similarity == VLP_MINUS_L1)                                                         \
+        switch ((form)->similarity) {                                                                   \
+        case VLP_DOT:                                                                                   \
+            assert(false);                                                                              \
+            break;                                                                                      \
+        case VLP_MINUS_L1:                                                                              \
             LAUNCH(compute, kernel<VLP_MINUS_L1>, grid, block, shared, __VA_ARGS__);                    \
-        else if ((form)->similarity == VLP_MINUS_L2)                                                    \
+            break;                                                                                      \
+        case VLP_MINUS_L2:                                                                              \
             LAUNCH(compute, kernel<VLP_MINUS_L2>, grid, block, shared, __VA_ARGS__);                    \
-        else                                                                                            \
+            break;                                                                                      \
+        case VLP_MINUS_MODULUS:                                                                         \
             LAUNCH(compute, kernel<VLP_MINUS_MODULUS>, grid, block, shared, __VA_ARGS__);               \
+            break;                                                                                      \
+        }                                                                                               \
     } while (0)
 
 #endif

@@ -23,7 +23,7 @@ __device__ inline row_update open_update(const vlp_update &update, const vlp_upd
             1.0f / sqrtf(values->correction2)};
 }
 
-/* Roots and quotients as the hardware gives them: an ulp or two of a step of the optimizer. */
+/* Approximate roots and quotients: an error of an ulp or two of the step. */
 __device__ inline void adam(const row_update &u, float &x, float g, float &m, float &v) {
     float grad = g * u.scale;
     m = u.beta1 * m + (1.0f - u.beta1) * grad;
