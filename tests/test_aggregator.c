@@ -89,13 +89,14 @@ static void run_aggregator(lab *bench, const aggregator_case *one, const vlp_mod
                            aggregator_device *on) {
     const vlp_backend *backend = bench->backend;
     int32_t d = model->form.entity_width, batch = one->batch, cells = batch * one->capacity;
-    const double *zeros = lab_zeros(bench, 1000);
+    int32_t width = model->form.query_width;
+    const double *zeros = lab_zeros(bench, batch * (width > d ? width : d));
     on->references = (vlp_reference_batch){lab_put_ids(bench, one->reference_heads, cells),
                                            lab_put_ids(bench, one->reference_answers, cells),
                                            lab_put_ids(bench, one->counts, batch), one->capacity};
     on->relations = lab_put_ids(bench, one->relations, batch);
     on->rows = lab_put(bench, zeros, batch * d);
-    on->q = lab_put(bench, zeros, batch * model->form.query_width);
+    on->q = lab_put(bench, zeros, batch * width);
     backend->rows->gather(bench->compute, on->rows, vlp_model_entities(model)->value,
                           lab_put_ids(bench, one->heads, batch), batch, d);
     backend->transform->query(bench->compute, on->q, &model->form,
@@ -146,7 +147,8 @@ static double run_loss(lab *bench, const aggregator_case *one, const vlp_model *
     const vlp_backend *backend = bench->backend;
     int32_t d = model->form.entity_width, batch = one->batch, entities = one->entities;
     const float *table = vlp_model_entities(model)->value;
-    const double *zeros = lab_zeros(bench, 1000);
+    int32_t width = model->form.query_width;
+    const double *zeros = lab_zeros(bench, batch * (width > d ? width : d));
     on->logits = lab_put(bench, zeros, batch * entities);
     on->row_loss = lab_put(bench, zeros, batch);
     on->inverse = lab_put(bench, zeros, entities);

@@ -599,7 +599,7 @@ static void test_memory_ends(void **state) {
                                    true),
                      VLP_ERROR_MEMORY);
     assert_non_null(strstr(vlp_error_message(), "would fit"));
-    assert_non_null(strstr(vlp_error_message(), "--device cpu"));
+    assert_non_null(strstr(vlp_error_message(), "device cpu"));
     assert_null(gpu->memory->allocate(compute, (size_t)1 << 50));
     /* And the backend goes on. */
     float *little = gpu->memory->allocate(compute, 64), back = 1;
