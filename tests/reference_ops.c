@@ -188,14 +188,14 @@ double reference_score(const vlp_model_options *model, const double *h, const do
         for (int32_t j = 0; j < d; j++) sum += fabs(h[j] * r[j] - t[j] * r[d + j]);
         return model->margin - sum;
     case VLP_MODEL_TRANSH: { /* the difference h - t, projected */
-        double difference[256], projected[256];
+        double difference[256] = {0}, projected[256] = {0};
         for (int32_t j = 0; j < d; j++) difference[j] = h[j] - t[j];
         project(projected, r + d, difference, d);
         for (int32_t j = 0; j < d; j++) sum += power_sum(projected[j] + r[j], model->norm);
         break;
     }
     case VLP_MODEL_QUATE: {
-        double q[256];
+        double q[256] = {0};
         rotate_quaternions(q, h, r, d);
         for (int32_t j = 0; j < 4 * d; j++) sum += q[j] * t[j];
         return sum;

@@ -147,8 +147,7 @@ static double run_loss(lab *bench, const aggregator_case *one, const vlp_model *
     const vlp_backend *backend = bench->backend;
     int32_t d = model->form.entity_width, batch = one->batch, entities = one->entities;
     const float *table = vlp_model_entities(model)->value;
-    int32_t width = model->form.query_width;
-    const double *zeros = lab_zeros(bench, batch * (width > d ? width : d));
+    const double *zeros = lab_zeros(bench, batch * (d + entities));
     on->logits = lab_put(bench, zeros, batch * entities);
     on->row_loss = lab_put(bench, zeros, batch);
     on->inverse = lab_put(bench, zeros, entities);

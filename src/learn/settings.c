@@ -80,7 +80,7 @@ static const vlp_setting table[] = {
     CHOICE(red_form, red_forms, "published", "loss",
            "the weight of such a negative: as in the published code (continuous) or as in the paper"),
     SWITCH(query_weights, "on", "loss", "weight a query by 1 / sqrt(answers in both directions + 6)"),
-    VALUE(n3, 0, 1e3, "0", "loss", "weight of the nuclear 3-norm (distmult, complex)"),
+    VALUE(n3, 0, 1e3, "0", "loss", "weight of the nuclear 3-norm, of dot models without matrices"),
     VALUE(relation_prediction, 0, 1e3, "0", "loss", "weight of predicting the relation (cross-entropy)"),
 
     SWITCH(vertical, "on", "vertical", "train the vertical aggregator"),
@@ -414,7 +414,7 @@ static bool has_relation_dim(const vlp_model_row *model) {
     return model->relation_dim_array != NULL;
 }
 
-/* The models that have a property: "rescal, distmult and complex". */
+/* The names of the models that have a property: "a, b and c". */
 static const char *list_models(char out[WORDS], bool (*has)(const vlp_model_row *model)) {
     int32_t left = 0;
     size_t length = 0;

@@ -23,9 +23,9 @@ typedef enum vlp_trains { VLP_TRAINS_ALL = 0, VLP_TRAINS_AGGREGATOR } vlp_trains
 typedef struct vlp_settings {
     /* the model */
     int32_t model;        /* vlp_model_kind */
-    int32_t dim;          /* complex numbers for complex and rotate */
-    int32_t relation_dim; /* transr; 0: dim */
-    int32_t norm;         /* vlp_norm; transe, transr */
+    int32_t dim;          /* units per row: numbers, complex numbers or quaternions */
+    int32_t relation_dim; /* 0: dim; of a model that has one */
+    int32_t norm;         /* vlp_norm; of a model that leaves it open */
     double margin;        /* of distance models; range of initial values of all */
     double init_scale;    /* 0: +-(margin + 2) / dim uniform; else normal with this deviation */
     /* the horizontal loss */
@@ -123,7 +123,7 @@ vlp_status vlp_recipe_read(vlp_settings *settings, const char *path);
 vlp_status vlp_recipe_parse(vlp_settings *settings, const char *name, const char *text, size_t size);
 
 /* Checks what no single range can say: relation prediction needs cross-entropy, n3 and cross-entropy
- * need a dot model, norm needs transe or transr, and so on. */
+ * need a dot model, and so on. */
 vlp_status vlp_settings_check(const vlp_settings *settings);
 
 #endif
