@@ -100,11 +100,15 @@ static const pair_shape pair_shapes[] = {
     {{VLP_MODEL_RESCAL, 40, 0, 0, 6}, 200, 20, 300},
     {{VLP_MODEL_TRANSR, 40, 24, 0, 6}, 130, 20, 300},
     {{VLP_MODEL_TRANSR, 33, 35, 1, 6}, 130, 21, 300},
+    {{VLP_MODEL_PAIRRE, 37, 0, 0, 6}, 512, 33, 700},
+    {{VLP_MODEL_PAIRRE, 500, 0, 0, 6}, 600, 121, 4001}, /* more than a chunk of k */
+    {{VLP_MODEL_TRANSH, 35, 0, VLP_NORM_L1, 6}, 60, 20, 300},
+    {{VLP_MODEL_TRANSH, 300, 0, VLP_NORM_L2, 6}, 200, 33, 900},
+    {{VLP_MODEL_QUATE, 50, 0, 0, 6}, 512, 33, 700},
+    {{VLP_MODEL_QUATE, 13, 0, 0, 6}, 777, 20, 500},
 };
 
-static void check_pairs(both *b, const pair_shape *shape) {
-    vlp_form form;
-    vlp_model_form(&form, &shape->model);
+static void check_pairs(both *b, const pair_shape *shape, vlp_form form) {
     int32_t relations = 5, batch = shape->batch, entities = shape->entities;
     int64_t total = (int64_t)batch * shape->width, q_size = (int64_t)batch * form.query_width;
     int64_t e_size = (int64_t)entities * form.entity_width;
@@ -149,7 +153,9 @@ static void test_pairs(void **state) {
     both b;
     both_open(&b, SEED);
     for (size_t i = 0; i < sizeof pair_shapes / sizeof *pair_shapes; i++) {
-        check_pairs(&b, &pair_shapes[i]);
+        vlp_form form;
+        vlp_model_form(&form, &pair_shapes[i].model);
+        check_pairs(&b, &pair_shapes[i], form);
         both_clear(&b);
     }
     both_close(&b);
@@ -157,32 +163,66 @@ static void test_pairs(void **state) {
 
 /* ---- Scores, losses, sums ------------------------------------------------------------------------ */
 
+static void check_all_scores(both *b, const pair_shape *shape, vlp_form form) {
+    int32_t count = 67, entities = shape->entities;
+    floats q = random_floats(b, (int64_t)count * form.query_width, 1);
+    floats e = random_floats(b, (int64_t)entities * form.entity_width, 1);
+    floats r = random_floats(b, 3 * (int64_t)form.relation_width, 1);
+    floats scores = random_floats(b, (int64_t)count * entities, 9);
+    ids relations = random_ids(b, count, 0, 2);
+    for (int s = 0; s < 2; s++)
+        must(side(b, s)->backend->scores->all(side(b, s)->compute, scores.on[s], &form,
+                                              &(vlp_related_rows){.count = count,
+                                                                  .rows = q.on[s],
+                                                                  .relations = relations.on[s],
+                                                                  .relation_table = r.on[s],
+                                                                  .relation_count = 3},
+                                              e.on[s], entities));
+    expect_close(b, "all scores", scores, (int64_t)count * entities, 2e-6);
+}
+
 static void test_all_scores(void **state) {
     (void)state;
     if (!gpu) skip();
     both b;
     both_open(&b, SEED + 1);
     for (size_t i = 0; i < sizeof pair_shapes / sizeof *pair_shapes; i++) {
-        const pair_shape *shape = &pair_shapes[i];
         vlp_form form;
-        vlp_model_form(&form, &shape->model);
-        int32_t count = 67, entities = shape->entities;
-        floats q = random_floats(&b, (int64_t)count * form.query_width, 1);
-        floats e = random_floats(&b, (int64_t)entities * form.entity_width, 1);
-        floats r = random_floats(&b, 3 * (int64_t)form.relation_width, 1);
-        floats scores = random_floats(&b, (int64_t)count * entities, 9);
-        ids relations = random_ids(&b, count, 0, 2);
-        for (int s = 0; s < 2; s++)
-            assert_int_equal(
-                side(&b, s)->backend->scores->all(side(&b, s)->compute, scores.on[s], &form,
-                                                  &(vlp_related_rows){.count = count,
-                                                                      .rows = q.on[s],
-                                                                      .relations = relations.on[s],
-                                                                      .relation_table = r.on[s]},
-                                                  e.on[s], entities),
-                VLP_OK);
-        expect_close(&b, "all scores", scores, (int64_t)count * entities, 2e-6);
+        vlp_model_form(&form, &pair_shapes[i].model);
+        check_all_scores(&b, &pair_shapes[i], form);
         both_clear(&b);
+    }
+    both_close(&b);
+}
+
+/* Every transform that transforms answers, with every similarity: more than there are models of. */
+static void test_transformed_answers(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    static const vlp_transform transforms[] = {
+#define ENUMERATOR(NAME, ...) VLP_##NAME,
+        VLP_UNIT_TRANSFORMS(ENUMERATOR, )
+#undef ENUMERATOR
+    };
+    static const vlp_similarity similarities[] = {VLP_DOT, VLP_MINUS_L2, VLP_MINUS_MODULUS};
+    const pair_shape shape = {.batch = 130, .width = 21, .entities = 300};
+    both b;
+    both_open(&b, SEED + 8);
+    for (size_t i = 0; i < sizeof transforms / sizeof *transforms; i++) {
+        vlp_transform_traits traits = vlp_transform_traits_of(transforms[i]);
+        for (int s = 0; s < 3 && traits.answers; s++) {
+            enum { COLUMNS = 70 };
+            vlp_form form = {.transform = transforms[i],
+                             .similarity = similarities[s],
+                             .entity_width = traits.parts * COLUMNS,
+                             .relation_width = traits.relation_parts * COLUMNS,
+                             .query_width = traits.parts * COLUMNS,
+                             .margin = s > 0 ? 6 : 0};
+            check_pairs(&b, &shape, form);
+            both_clear(&b);
+            check_all_scores(&b, &shape, form);
+            both_clear(&b);
+        }
     }
     both_close(&b);
 }
@@ -613,11 +653,12 @@ static void test_memory_ends(void **state) {
 int main(void) {
     gpu = lab_gpu();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_all_scores),
-        cmocka_unit_test(test_softmax), cmocka_unit_test(test_products),
-        cmocka_unit_test(test_scatter), cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_best),    cmocka_unit_test(test_sampler),
-        cmocka_unit_test(test_plans),   cmocka_unit_test(test_memory_ends),
+        cmocka_unit_test(test_pairs),       cmocka_unit_test(test_transformed_answers),
+        cmocka_unit_test(test_all_scores),  cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_products),    cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_ranks),       cmocka_unit_test(test_best),
+        cmocka_unit_test(test_sampler),     cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_memory_ends),
     };
     return cmocka_run_group_tests_name("cuda", tests, NULL, NULL);
 }

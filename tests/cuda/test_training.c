@@ -115,6 +115,13 @@ static const char *const cases[][7] = {
     {"model=rotate", "candidates=100", "vertical_gradient=on", "warmup=10", NULL},
     {"model=rotate", "vertical=off", "dim=33", NULL},
     {"model=distmult", "references=0", "dim=31", "schedule=linear", NULL},
+    {"model=pairre", NULL},
+    {"model=pairre", "vertical_gradient=on", "dim=31", NULL},
+    {"model=transh", "norm=l1", NULL},
+    {"model=transh", "norm=l2", "vertical_gradient=on", "clip=0.05", "dim=33", NULL},
+    {"model=quate", "dim=9", NULL},
+    {"model=quate", "loss=cross-entropy", "n3=0.01", "optimizer=adagrad", "rate=0.05", "dim=8", NULL},
+    {"model=quate", "candidates=100", "vertical_gradient=on", "dim=7", NULL},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

@@ -86,8 +86,8 @@ __device__ static void sum_references(columns<COLUMNS> answer[PARTS], columns<CO
     }
 }
 
-/* How s and k follow from the means, unit by unit, in the kernel that computes the means: where the
- * transform needs no sums over rows. */
+/* s and k from the means, unit by unit, fused into the kernel of the means: for transforms without sums
+ * over rows. */
 template <class UNIT> struct reference_units {
     static constexpr int PARTS = UNIT::PARTS;
     static constexpr bool FUSED = true, ANSWERS = UNIT::ANSWERS;

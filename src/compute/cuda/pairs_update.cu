@@ -116,15 +116,15 @@ __device__ static void add_touched(float grad[PARTS<SIMILARITY>][4], const vlp_u
 /* One warp per entity and slice. The slices of an entity are adjacent warps: for most widths slices are
  * not cache-line aligned, and a line that two of them share is read and written once where both run at
  * the same time. The operands of the update are loaded before the walk, which hides their latency. */
-enum { MOVE_THREADS = 128 };
+enum { PAIR_UPDATE_THREADS = 128 };
 
 /* weights (total) in sorted order. */
 template <vlp_similarity SIMILARITY>
-__global__ static void __launch_bounds__(MOVE_THREADS, 8)
+__global__ static void __launch_bounds__(PAIR_UPDATE_THREADS, 8)
     update_pairs(vlp_update update, const __grid_constant__ vlp_updated table,
                  const vlp_step_values *values, float *squares, const float *weights, bf16_rows from,
                  sorted_pairs pairs, int32_t slices) {
-    int32_t warp = static_cast<int32_t>(blockIdx.x * (MOVE_THREADS / 32) + threadIdx.x / 32);
+    int32_t warp = static_cast<int32_t>(blockIdx.x * (PAIR_UPDATE_THREADS / 32) + threadIdx.x / 32);
     bf16_walk<SIMILARITY, 32> at(from, warp / slices, warp % slices);
     bool fault = update.report && update.report->fault != VLP_FAULT_NONE;
     if (fault || at.row >= pairs.entities) return;
@@ -151,9 +151,9 @@ template <vlp_similarity SIMILARITY>
 static void launch_update(vlp_compute *compute, const vlp_updated *table, float *squares,
                           const vlp_update *update, const pair_work *work, const float *sorted) {
     int64_t warps = static_cast<int64_t>(work->pairs.entities) * work->cut.slices;
-    LAUNCH(compute, update_pairs<SIMILARITY>, cuda_blocks(warps, MOVE_THREADS / 32), MOVE_THREADS, 0,
-           *update, *table, compute->values, squares, sorted, rows_of(work), work->pairs,
-           work->cut.slices);
+    LAUNCH(compute, update_pairs<SIMILARITY>, cuda_blocks(warps, PAIR_UPDATE_THREADS / 32),
+           PAIR_UPDATE_THREADS, 0, *update, *table, compute->values, squares, sorted, rows_of(work),
+           work->pairs, work->cut.slices);
 }
 
 template <int COUNT>

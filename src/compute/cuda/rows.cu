@@ -72,8 +72,7 @@ __global__ static void __launch_bounds__(SCATTER_THREADS)
     put4(table.rows + row * width + j, sum, left, aligned, false);
 }
 
-/* Sorts items by their rows and marks the rows as touched; *holds: see touch_rows, NULL without marks.
- */
+/* Sorts items by their rows and marks these as touched; *holds: see touch_rows, NULL without marks. */
 static bool open_segments(vlp_compute *compute, cuda_segments *segments, const uint8_t **holds,
                           const vlp_table_gradient *table, const int32_t *ids, int64_t items) {
     uint8_t *touched = table->touched;

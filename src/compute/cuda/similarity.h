@@ -1,6 +1,6 @@
-/* Similarities for kernels: the formulas of compute/similarity.h, instantiated by similarity. Where the
- * device has faster instructions for a formula there is a specialization, which
- * tests/cuda/test_specializations.c compares with the formula. */
+/* Similarities for kernels: the formulas of compute/similarity.h, instantiated by similarity.
+ * Specializations by faster instructions are compared with the formulas in
+ * tests/cuda/test_specializations.c. */
 #ifndef VLP_COMPUTE_CUDA_SIMILARITY_H
 #define VLP_COMPUTE_CUDA_SIMILARITY_H
 

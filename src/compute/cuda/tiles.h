@@ -6,8 +6,7 @@
 
 #include "compute/cuda/similarity.h"
 
-/* A thread computes MINE_QUERIES x MINE_ENTITIES sums of its block's; units come in steps of TILE_DEPTH.
- */
+/* A thread computes MINE_QUERIES x MINE_ENTITIES sums of its block's, TILE_DEPTH units at a time. */
 enum {
     TILE_QUERIES = 64,
     TILE_ENTITIES = 128,

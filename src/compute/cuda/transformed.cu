@@ -1,6 +1,7 @@
 /* Answers that the relation of the query transforms. The k of pairs are computed for a chunk of queries
  * at a time, which bounds the memory: by batched matrix products, where every query has the matrix of
- * its relation, or by units. Then come the similarities; the backward pass returns the same way. */
+ * its relation, or by units. The similarities follow; the backward pass has the same steps in reverse.
+ */
 #include "compute/cuda/similarity.h"
 #include "compute/cuda/units.h"
 

@@ -1,7 +1,6 @@
-/* Unit-wise transforms: the formulas of compute/transforms.h, instantiated by transform, for kernels
- * (first part), and the passes over rows that units.cu makes of them. Where the device has faster
- * instructions for a formula there is a specialization, which tests/cuda/test_specializations.c compares
- * with the formula. */
+/* Unit-wise transforms: the formulas of compute/transforms.h, instantiated by transform, for kernels;
+ * and the passes over rows in units.cu. Specializations, by faster instructions or with explicit
+ * rounding, are compared with the formulas in tests/cuda/test_specializations.c. */
 #ifndef VLP_COMPUTE_CUDA_UNITS_H
 #define VLP_COMPUTE_CUDA_UNITS_H
 
