@@ -125,7 +125,7 @@ VLP_FORMULA void vlp_distance_gradient(vlp_similarity similarity, float *g, floa
 /* k_grad += w dg/dk of a unit. */
 VLP_FORMULA void vlp_similarity_backward(vlp_similarity similarity, float *k_grad, float w,
                                          const float *q, const float *k) {
-    float g[2];
+    float g[2] = {0, 0};
     if (similarity == VLP_DOT) {
         k_grad[0] += w * q[0];
         return;
@@ -137,7 +137,7 @@ VLP_FORMULA void vlp_similarity_backward(vlp_similarity similarity, float *k_gra
 /* Both gradients of a unit at once: q_grad += w dg/dq, k_grad += w dg/dk. */
 VLP_FORMULA void vlp_similarity_backward_both(vlp_similarity similarity, float *q_grad, float *k_grad,
                                               float w, const float *q, const float *k) {
-    float g[2];
+    float g[2] = {0, 0};
     if (similarity == VLP_DOT) {
         q_grad[0] += w * k[0];
         k_grad[0] += w * q[0];
