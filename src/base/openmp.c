@@ -22,9 +22,9 @@
 
 #include "base/library.h"
 
-/* Longer than a thread waits in most regions of a training step, so that it does not have to be woken, and
- * short beside the time slice that a spinning thread would take from another. */
-enum { SPIN_NANOSECONDS = 50000 };
+/* Longer than a thread waits in most regions of a training step, so that it does not have to be woken,
+ * and short beside the time slice that a spinning thread would take from another. */
+enum { SPIN_NANOSECONDS = 100000 };
 
 /* Return type, name, parameters, arguments of each function. */
 #define FUNCTIONS(X)                                                                                    \

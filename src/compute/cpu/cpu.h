@@ -30,7 +30,7 @@ struct vlp_compute {
     int32_t segments_batch, segments_width;
     float *scratch; /* grows as asked for */
     int64_t scratch_capacity;
-    bool has_blas; /* OpenBLAS has buffers for this backend */
+    bool has_blas;  /* OpenBLAS has buffers for this backend */
     int32_t *marks; /* (threads, entities) of the sampler */
     int64_t marks_capacity;
     int32_t *column_of; /* (entities) the column of an answer of the batch, -1 in between */
