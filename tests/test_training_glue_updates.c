@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/npy.h"
+
 static char folder[64], data[64];
 
 static int make_data(void **state) {
@@ -336,6 +338,29 @@ static void initial_values(void **state) {
     }
 }
 
+/* RotatE's phases, as they are exported in radians, start anywhere on the circle. */
+static void phases_span_the_circle(void **state) {
+    (void)state;
+    static const char *const settings[][8] = {{"dim=80", "margin=6", "batch=8", "negatives=2"},
+                                              {"dim=100", "margin=0", "batch=8", "negatives=2"}};
+    for (int i = 0; i < 2; i++) {
+        char arrays[96];
+        snprintf(arrays, sizeof arrays, "%s/phases-%d", folder, i);
+        vlp_run *run = training_open(initial_run(NULL, settings[i]));
+        assert_int_equal(vlp_run_export(run, arrays), VLP_OK);
+        vlp_run_free(run);
+        vlp_array phases = {0};
+        assert_int_equal(vlp_npy_read(&phases, support_path(arrays, "relations.npy")), VLP_OK);
+        training_table table = {phases.shape[0], phases.shape[1], phases.shape[0] * phases.shape[1],
+                                malloc((size_t)(phases.shape[0] * phases.shape[1]) * sizeof(double))};
+        assert_non_null(table.values);
+        for (int64_t j = 0; j < table.count; j++) table.values[j] = (double)phases.data[j];
+        check_uniform("rotate", "phases", &table, 3.14159265);
+        training_table_free(&table);
+        vlp_array_free(&phases);
+    }
+}
+
 /* Tables have random streams of their own, and another seed gives other values. */
 static void initial_values_differ(void **state) {
     (void)state;
@@ -542,11 +567,17 @@ static void n3_of_complex_numbers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_of_every_step),     cmocka_unit_test(adam_by_hand),
-        cmocka_unit_test(lazy_adam_by_hand),       cmocka_unit_test(adagrad_by_hand),
-        cmocka_unit_test(initial_values),          cmocka_unit_test(initial_values_differ),
-        cmocka_unit_test(temperature_in_the_loss), cmocka_unit_test(temperature_in_the_gradient),
-        cmocka_unit_test(loss_follows_the_tables), cmocka_unit_test(n3_of_complex_numbers),
+        cmocka_unit_test(rates_of_every_step),
+        cmocka_unit_test(adam_by_hand),
+        cmocka_unit_test(lazy_adam_by_hand),
+        cmocka_unit_test(adagrad_by_hand),
+        cmocka_unit_test(initial_values),
+        cmocka_unit_test(initial_values_differ),
+        cmocka_unit_test(phases_span_the_circle),
+        cmocka_unit_test(temperature_in_the_loss),
+        cmocka_unit_test(temperature_in_the_gradient),
+        cmocka_unit_test(loss_follows_the_tables),
+        cmocka_unit_test(n3_of_complex_numbers),
     };
     return cmocka_run_group_tests_name("training, updates", tests, make_data, remove_data);
 }
