@@ -86,9 +86,9 @@ static void dictionary_survives_equal_hashes(void **state) {
     (void)state;
     vlp_dictionary *dictionary = NULL;
     assert_int_equal(vlp_dictionary_new(&dictionary), VLP_OK);
-    const char *names[] = {"a", "aa", "aaa", "ab", "b", "\xff\xfe", "a\nb", "a b"};
+    const char *names[] = {"a", "aa", "aaa", "abc", "ab", "b", "\xff\xfe", "a\nb", "a b"};
     for (int round = 0; round < 2; round++)
-        for (int i = 0; i < 8; i++) {
+        for (int i = 0; i < 9; i++) {
             vlp_span span = {names[i], (uint32_t)strlen(names[i]), 12345};
             int32_t id;
             assert_int_equal(vlp_dictionary_intern(dictionary, &id, &span), VLP_OK);

@@ -200,6 +200,8 @@ static void test_values(void **state) {
     assert_true(settings.steps == 1000000000);
     assert_int_equal(vlp_settings_set(&settings, "candidates", "2147483647", NULL), VLP_OK);
     assert_true(settings.candidates == INT32_MAX);
+    assert_int_equal(vlp_settings_set(&settings, "decay", "1", NULL), VLP_OK);
+    assert_int_equal(vlp_settings_set(&settings, "epsilon", "1e-20", NULL), VLP_OK);
     settings.margin = 1.0 / 3;
     vlp_settings_get(text, &settings, setting_named("margin"));
     assert_string_equal(text, "0.33333333333333331");

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "lab.h"
+#include "random_data.h"
 
 static void must(vlp_status status) {
     if (status != VLP_OK) fail_msg("%s", vlp_error_message());
@@ -55,17 +56,12 @@ typedef struct asked {
 
 static asked ask_split(const vlp_dataset *dataset, vlp_split split) {
     int64_t triples;
-    const vlp_triple *items = vlp_dataset_triples(dataset, split, &triples);
+    vlp_dataset_triples(dataset, split, &triples);
     asked out = {2 * triples, malloc(2 * (size_t)triples * sizeof(vlp_query)),
                  malloc(2 * (size_t)triples * sizeof(int32_t))};
     assert_true(out.queries && out.answers);
-    for (int64_t i = 0; i < triples; i++) {
-        out.queries[i] = (vlp_query){items[i].head, items[i].relation, -1};
-        out.answers[i] = items[i].tail;
-        out.queries[triples + i] =
-            (vlp_query){items[i].tail, items[i].relation + vlp_dataset_relation_count(dataset), -1};
-        out.answers[triples + i] = items[i].head;
-    }
+    for (int64_t i = 0; i < out.count; i++)
+        out.queries[i] = query_of(dataset, split, i, &out.answers[i]);
     return out;
 }
 
@@ -87,7 +83,7 @@ static double mrr_by_hand(const vlp_dataset *dataset, const asked *all, const tr
             if (vertical != 0) f[e] += vertical * scores->vertical[at];
         }
         for (int32_t e = 0; e < scores->entities; e++) {
-            if (e == all->answers[i] || training_is_known(dataset, all->queries[i], e, filter)) continue;
+            if (e == all->answers[i] || known(dataset, filter, all->queries[i], e)) continue;
             rank += f[e] > f[all->answers[i]] ? 1 : f[e] == f[all->answers[i]] ? 0.5 : 0;
         }
         sum += 1 / rank;
@@ -111,7 +107,6 @@ typedef struct choice {
 
 /* Tries every candidate on the validation split. */
 static choice choose_by_hand(vlp_run *run) {
-    const unsigned filter = 1u << VLP_TRAIN | 1u << VLP_VALID;
     const vlp_dataset *dataset = vlp_run_dataset(run);
     asked all = ask_split(dataset, VLP_VALID);
     training_scores scores = training_score(run, all.queries, all.count);
@@ -119,7 +114,7 @@ static choice choose_by_hand(vlp_run *run) {
     for (int i = 0; i < LAMBDAS + 2; i++) {
         bool horizontal_only = i == LAMBDAS + 1;
         double lambda = i == 0 ? 0 : horizontal_only ? 1 : pow(10, -4 + 0.25 * (i - 1));
-        double mrr = mrr_by_hand(dataset, &all, &scores, !horizontal_only, lambda, filter);
+        double mrr = mrr_by_hand(dataset, &all, &scores, !horizontal_only, lambda, TRAIN_VALID);
         best.worst = fmin(best.worst, mrr);
         if (mrr > best.mrr) {
             best.mrr = mrr;
@@ -440,11 +435,11 @@ static void filters_of_predictions(void **state) {
     for (int64_t i = 0; i < count; i++)
         queries[i] = (vlp_query){(int32_t)(i % entities), (int32_t)(i / entities), -1};
     for (unsigned filter = 0; filter < 8; filter++)
-        for (int known = 0; known < 2; known++) {
+        for (int shows = 0; shows < 2; shows++) {
             vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
             options.count = entities;
             options.filter = filter;
-            options.known = known;
+            options.known = shows;
             vlp_predictions *predictions = NULL;
             must(vlp_run_predict(&predictions, run, queries, count, &options));
             for (int64_t i = 0; i < count; i++) {
@@ -453,8 +448,8 @@ static void filters_of_predictions(void **state) {
                 for (int32_t j = 0; j < answers->prediction_count; j++)
                     shown[answers->predictions[j].entity] = answers->predictions[j].known ? 2 : 1;
                 for (int32_t e = 0; e < entities; e++) {
-                    bool is = training_is_known(dataset, queries[i], e, filter ? filter : 7);
-                    assert_int_equal(shown[e], !is ? 1 : known ? 2 : 0);
+                    bool is = known(dataset, filter ? filter : ALL, queries[i], e);
+                    assert_int_equal(shown[e], !is ? 1 : shows ? 2 : 0);
                     hidden[filter] += is;
                 }
             }
@@ -486,7 +481,7 @@ static void filters_of_evaluations(void **state) {
             options.filter = filter;
             vlp_evaluation *evaluation = NULL;
             must(vlp_run_evaluate(&evaluation, run, &options));
-            unsigned used = filter ? filter : split == VLP_TEST ? 7 : 3;
+            unsigned used = filter ? filter : split == VLP_TEST ? ALL : TRAIN_VALID;
             double both = mrr_by_hand(dataset, &all, &scores, !info.horizontal_only,
                                       info.horizontal_only ? 1 : info.lambda, used);
             expect_near("the MRR of f", evaluation->both.mrr, both, 1e-9);

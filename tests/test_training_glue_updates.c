@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/npy.h"
+
 static char folder[64], data[64];
 
 static int make_data(void **state) {
@@ -36,14 +38,14 @@ static void join(const char *out[MAX_SETTINGS], const char *const *first, const 
 
 /* A run whose tables are those a training starts from: a step at a rate of next to nothing leaves them
  * as they are. The path is good until the next call. */
-static const char *initial_run(const char *const *settings) {
+static const char *initial_run(vlp_train_report *report, const char *const *settings) {
     static int runs;
     static char run[96];
     snprintf(run, sizeof run, "%s/initial-%d", folder, runs++);
     const char *all[MAX_SETTINGS];
     const char *const still[] = {"rate=1e-30", "vertical_rate=1e-30", "steps=1", NULL};
     join(all, settings, still);
-    assert_true(training_run(NULL, data, run, all, 0));
+    assert_true(training_run(report, data, run, all, 0));
     return run;
 }
 
@@ -99,7 +101,7 @@ static void rates_of_every_step(void **state) {
         join(all, common, schedules[s].settings);
         snprintf(run, sizeof run, "%s/schedule-%zu", folder, s);
         training_table before[2];
-        const char *initial = initial_run(common);
+        const char *initial = initial_run(NULL, common);
         for (int t = 0; t < 2; t++) before[t] = saved_table(initial, tables[t]);
         for (int step = 0; step < STEPS; step++) {
             assert_int_equal(training_run(NULL, data, run, all, step + 1), step == STEPS - 1);
@@ -211,7 +213,7 @@ static void check_optimizer(const char *setting, bool lazy,
     join(all, common, own);
     snprintf(run, sizeof run, "%s/%s", folder, setting);
     moments before[TRAINING_TABLES];
-    const char *initial = initial_run(all);
+    const char *initial = initial_run(NULL, all);
     for (int t = 0; t < TRAINING_TABLES; t++) before[t] = first_moments(initial, training_tables[t]);
     for (int step = 1; step <= 6; step++) {
         training_run(NULL, data, run, all, step);
@@ -319,7 +321,7 @@ static void initial_values(void **state) {
                                    NULL};
         const char *all[MAX_SETTINGS];
         join(all, own, ranges[r / 2].settings);
-        const char *initial = initial_run(all);
+        const char *initial = initial_run(NULL, all);
         for (int t = 0; t < TRAINING_TABLES; t++) {
             training_table table = saved_table(initial, training_tables[t]);
             double glorot = sqrt(6.0 / (double)(table.rows + table.columns));
@@ -336,6 +338,29 @@ static void initial_values(void **state) {
     }
 }
 
+/* RotatE's phases, as they are exported in radians, start anywhere on the circle. */
+static void phases_span_the_circle(void **state) {
+    (void)state;
+    static const char *const settings[][8] = {{"dim=80", "margin=6", "batch=8", "negatives=2"},
+                                              {"dim=100", "margin=0", "batch=8", "negatives=2"}};
+    for (int i = 0; i < 2; i++) {
+        char arrays[96];
+        snprintf(arrays, sizeof arrays, "%s/phases-%d", folder, i);
+        vlp_run *run = training_open(initial_run(NULL, settings[i]));
+        assert_int_equal(vlp_run_export(run, arrays), VLP_OK);
+        vlp_run_free(run);
+        vlp_array phases = {0};
+        assert_int_equal(vlp_npy_read(&phases, support_path(arrays, "relations.npy")), VLP_OK);
+        training_table table = {phases.shape[0], phases.shape[1], phases.shape[0] * phases.shape[1],
+                                malloc((size_t)(phases.shape[0] * phases.shape[1]) * sizeof(double))};
+        assert_non_null(table.values);
+        for (int64_t j = 0; j < table.count; j++) table.values[j] = (double)phases.data[j];
+        check_uniform("rotate", "phases", &table, 3.14159265);
+        training_table_free(&table);
+        vlp_array_free(&phases);
+    }
+}
+
 /* Tables have random streams of their own, and another seed gives other values. */
 static void initial_values_differ(void **state) {
     (void)state;
@@ -344,9 +369,9 @@ static void initial_values_differ(void **state) {
     static const char *const other[] = {"model=rotate", "dim=20",       "batch=8", "negatives=2",
                                         "eval_every=0", "references=2", "seed=1",  NULL};
     training_table tables[5], others[5];
-    const char *initial = initial_run(settings);
+    const char *initial = initial_run(NULL, settings);
     for (int t = 0; t < 5; t++) tables[t] = saved_table(initial, training_tables[t]);
-    initial = initial_run(other);
+    initial = initial_run(NULL, other);
     for (int t = 0; t < 5; t++) others[t] = saved_table(initial, training_tables[t]);
     /* Scaled to one range, the first numbers of two tables would be the same in one stream. */
     for (int t = 0; t < 5; t++) {
@@ -423,6 +448,29 @@ static void temperature_in_the_loss(void **state) {
     for (int t = 1; t < 4; t++) assert_true(fabs(losses[t] - losses[0]) > 0.01 * losses[0]);
 }
 
+/* A step's loss is that of the tables the steps before it have left, entities that moved and their norms
+ * too. */
+static void loss_follows_the_tables(void **state) {
+    (void)state;
+    static const char *const own[] = {"rate=0.1", "vertical_rate=0.02", "vertical_weight=0.8",
+                                      "temperature=5", NULL};
+    double expected = 0;
+    for (int steps = 1; steps <= 4; steps++) {
+        char run[96], text[32];
+        const char *all[MAX_SETTINGS], *with_own[MAX_SETTINGS];
+        snprintf(run, sizeof run, "%s/following-%d", folder, steps);
+        snprintf(text, sizeof text, "steps=%d", steps);
+        const char *const last[] = {text, NULL};
+        join(with_own, whole_batches, own);
+        join(all, with_own, last);
+        vlp_train_report report;
+        assert_true(training_run(&report, data, run, all, 0));
+        if (steps > 1 && fabs(report.loss_vertical - expected) > 1e-4 * expected)
+            fail_msg("step %d: a loss of %.9g, expected %.9g", steps, report.loss_vertical, expected);
+        expected = vertical_loss_by_hand(run, 5, 0.8);
+    }
+}
+
 /* A step of Adagrad with epsilon = 1 moves a number by d = rate g / (|g| + 1), so that its gradient can
  * be told from d; the loss then has to fall by the sum of g d, as long as steps are small. Embeddings
  * stay as they are. */
@@ -445,7 +493,7 @@ static void temperature_in_the_gradient(void **state) {
             assert_true(training_run(&reports[i], data, runs[i], i ? longer : all, 0));
         }
         double expected = 0, fall = reports[0].losses[VLP_VERTICAL] - reports[1].losses[VLP_VERTICAL];
-        const char *initial = initial_run(all);
+        const char *initial = initial_run(NULL, all);
         for (int id = 2; id < TRAINING_TABLES; id++) {
             training_table before = saved_table(initial, training_tables[id]);
             training_table after = saved_table(runs[0], training_tables[id]);
@@ -463,12 +511,73 @@ static void temperature_in_the_gradient(void **state) {
     }
 }
 
+/* ---- N3 ------------------------------------------------------------------------------------------ */
+
+/* The sum of cubes of a row: of moduli where its halves are real and imaginary parts. */
+static double cubes(const training_table *table, int64_t row, bool is_complex) {
+    const double *x = table->values + row * table->columns;
+    int64_t half = table->columns / 2;
+    double sum = 0;
+    for (int64_t j = 0; j < (is_complex ? half : table->columns); j++)
+        sum += pow(is_complex ? hypot(x[j], x[j + half]) : fabs(x[j]), 3);
+    return sum;
+}
+
+/* What n3 adds to the loss of a batch of all queries: its weight times the mean of the three rows'
+ * cubes. */
+static void n3_of_complex_numbers(void **state) {
+    (void)state;
+    static const char *const models[] = {"model=distmult", "model=complex"};
+    for (int m = 0; m < 2; m++) {
+        double losses[2];
+        const char *run = NULL;
+        for (int with = 0; with < 2; with++) {
+            const char *const own[] = {models[m],
+                                       "loss=cross-entropy",
+                                       "vertical=off",
+                                       "batch=1000",
+                                       "dim=6",
+                                       "init_scale=0.5",
+                                       "query_weights=off",
+                                       "eval_every=0",
+                                       with ? "n3=0.3" : "n3=0",
+                                       NULL};
+            vlp_train_report report;
+            run = initial_run(&report, own);
+            losses[with] = report.loss_horizontal;
+        }
+        training_table entities = saved_table(run, "entities"),
+                       relations = saved_table(run, "relations");
+        vlp_dataset *dataset = NULL;
+        assert_int_equal(vlp_dataset_open(&dataset, data, NULL), VLP_OK);
+        int64_t train;
+        const vlp_triple *triples = vlp_dataset_triples(dataset, VLP_TRAIN, &train);
+        int32_t inverse = vlp_dataset_relation_count(dataset);
+        double sum = 0;
+        for (int64_t i = 0; i < train; i++)
+            sum += 2 * cubes(&entities, triples[i].head, m) + 2 * cubes(&entities, triples[i].tail, m) +
+                   cubes(&relations, triples[i].relation, m) +
+                   cubes(&relations, triples[i].relation + inverse, m);
+        expect(models[m], 0, losses[1] - losses[0], 0.3 * sum / (double)(2 * train), 1e-4);
+        vlp_dataset_free(dataset);
+        training_table_free(&entities);
+        training_table_free(&relations);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_of_every_step),     cmocka_unit_test(adam_by_hand),
-        cmocka_unit_test(lazy_adam_by_hand),       cmocka_unit_test(adagrad_by_hand),
-        cmocka_unit_test(initial_values),          cmocka_unit_test(initial_values_differ),
-        cmocka_unit_test(temperature_in_the_loss), cmocka_unit_test(temperature_in_the_gradient),
+        cmocka_unit_test(rates_of_every_step),
+        cmocka_unit_test(adam_by_hand),
+        cmocka_unit_test(lazy_adam_by_hand),
+        cmocka_unit_test(adagrad_by_hand),
+        cmocka_unit_test(initial_values),
+        cmocka_unit_test(initial_values_differ),
+        cmocka_unit_test(phases_span_the_circle),
+        cmocka_unit_test(temperature_in_the_loss),
+        cmocka_unit_test(temperature_in_the_gradient),
+        cmocka_unit_test(loss_follows_the_tables),
+        cmocka_unit_test(n3_of_complex_numbers),
     };
     return cmocka_run_group_tests_name("training, updates", tests, make_data, remove_data);
 }

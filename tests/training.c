@@ -155,17 +155,3 @@ void training_scores_free(training_scores *scores) {
     free(scores->horizontal);
     free(scores->vertical);
 }
-
-bool training_is_known(const vlp_dataset *dataset, vlp_query query, int32_t entity, unsigned splits) {
-    int32_t relations = vlp_dataset_relation_count(dataset);
-    bool forward = query.relation < relations;
-    vlp_triple asked = {forward ? query.entity : entity, query.relation % relations,
-                        forward ? entity : query.entity};
-    for (int split = 0; split < VLP_SPLITS; split++) {
-        int64_t count;
-        const vlp_triple *triples = vlp_dataset_triples(dataset, (vlp_split)split, &count);
-        for (int64_t i = 0; (splits >> split & 1) && i < count; i++)
-            if (memcmp(&triples[i], &asked, sizeof asked) == 0) return true;
-    }
-    return false;
-}

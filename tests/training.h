@@ -43,7 +43,4 @@ typedef struct training_scores {
 training_scores training_score(vlp_run *run, const vlp_query *queries, int64_t count);
 void training_scores_free(training_scores *scores);
 
-/* Whether `entity` answers the query in a split whose bit is set. */
-bool training_is_known(const vlp_dataset *dataset, vlp_query query, int32_t entity, unsigned splits);
-
 #endif
