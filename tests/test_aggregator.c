@@ -9,7 +9,7 @@
 #include "model/model.h"
 #include "reference_ops.h"
 
-enum { SEED = 40, ROUNDS = 15, MAX_WIDTH = 32 };
+enum { SEED = 40, ROUNDS = 15, MAX_WIDTH = 64 };
 
 /* A model's tables on this side, and a batch with its references. */
 typedef struct aggregator_case {

@@ -465,8 +465,9 @@ static void loss_follows_the_tables(void **state) {
         join(all, with_own, last);
         vlp_train_report report;
         assert_true(training_run(&report, data, run, all, 0));
-        if (steps > 1 && fabs(report.loss_vertical - expected) > 1e-4 * expected)
-            fail_msg("step %d: a loss of %.9g, expected %.9g", steps, report.loss_vertical, expected);
+        if (steps > 1 && fabs(report.losses[VLP_VERTICAL] - expected) > 1e-4 * expected)
+            fail_msg("step %d: a loss of %.9g, expected %.9g", steps, report.losses[VLP_VERTICAL],
+                     expected);
         expected = vertical_loss_by_hand(run, 5, 0.8);
     }
 }
@@ -544,7 +545,7 @@ static void n3_of_complex_numbers(void **state) {
                                        NULL};
             vlp_train_report report;
             run = initial_run(&report, own);
-            losses[with] = report.loss_horizontal;
+            losses[with] = report.losses[VLP_HORIZONTAL];
         }
         training_table entities = saved_table(run, "entities"),
                        relations = saved_table(run, "relations");

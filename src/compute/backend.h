@@ -203,8 +203,8 @@ typedef struct vlp_select_operations {
     /* Offers a tile; tiles come in ascending order, with the components of the selection. */
     vlp_status (*offer)(vlp_compute *compute, vlp_selection *selection, const vlp_score_tile *tile,
                         const vlp_mixture *mixture);
-    /* The result, borrowed until the next start. VLP_ERROR_DIVERGED, here or from `offer`, when the score
-     * of an entity that competes is NaN. */
+    /* The result, borrowed until the next start. VLP_ERROR_DIVERGED, here or from `offer`, when the
+     * score of an entity that competes is NaN. */
     vlp_status (*finish)(vlp_compute *compute, vlp_best *out, vlp_selection *selection);
 } vlp_select_operations;
 
