@@ -17,7 +17,7 @@ void component_formula(char *text, size_t size, unsigned components, const doubl
     for (int i = 0; i < VLP_COMPONENTS && used < size; i++) {
         vlp_component c = terms[i];
         const char *name = html ? component_words_of[c].html : component_words_of[c].symbol;
-        if (!component_has(components, c) || (first && weights[c] == 0)) continue;
+        if (!component_has(components, (int)c) || (first && weights[c] == 0)) continue;
         if (first && weights[c] == 1)
             used += (size_t)snprintf(text + used, size - used, " %s", name);
         else
@@ -32,7 +32,7 @@ void component_parts_print(unsigned components, const double *parts) {
     const char *gap = "   ";
     for (int i = 0; i < VLP_COMPONENTS; i++) {
         vlp_component c = terms[i];
-        if (!component_has(components, c)) continue;
+        if (!component_has(components, (int)c)) continue;
         printf("%s%s %*.4f", gap, component_words_of[c].symbol, component_words_of[c].columns, parts[c]);
         gap = "  ";
     }
