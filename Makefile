@@ -35,10 +35,10 @@ PACKAGES := serd-0 zlib libxxhash
 # OpenBLAS is loaded at run time (src/compute/cpu/blas.c): its header is needed, no link to it.
 BLAS_CFLAGS = $(shell pkg-config --cflags openblas)
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
-# clang does not make vectors of every loop that says it may become one; that is no fault of the loop.
+# clang does not vectorize every loop that is marked for it; that is not an error.
 WARNINGS += $(if $(findstring clang,$(CC)),-Wno-pass-failed)
 OPTIMIZE ?= -O3 -g
-# No global fast-math: only what lets loops over expf and sqrtf become vectors.
+# No global fast-math: only what lets loops over expf and sqrtf be vectorized.
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fopenmp -fno-math-errno \
              $(OPTIMIZE) $(WARNINGS) -Iinclude -Isrc $(shell pkg-config --cflags $(PACKAGES)) $(BLAS_CFLAGS) \
              $(SANITIZE) $(CFLAGS)

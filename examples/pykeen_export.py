@@ -8,7 +8,7 @@ training_triples/. FOLDER gets entities.npy, relations.npy, entities.tsv, relati
 
     vlp train DIR --base FOLDER --model distmult -o RUN
 
-trains a vertical head over them; DIR holds the same triples for train. A PyKEEN model with inverse
+trains a vertical aggregator over them; DIR holds the same triples for train. A PyKEEN model with inverse
 triples brings its own inverse relations; without, vlp derives them.
 
 TransE, DistMult, ComplEx and RESCAL have the same score in both programs. PyKEEN's RotatE takes the

@@ -70,7 +70,7 @@ enum oracle_mistake {
     ORACLE_ROUND_LATE = 1 << 7,          /* parallel slots' shares are added before layout */
     ORACLE_FLOATING_MASS = 1 << 8,       /* mass in fp32 */
     ORACLE_NO_MASS = 1 << 9,
-    ORACLE_TIES_BY_HEAD = 1 << 10,     /* equal mass: by the head's id, not by the edge */
+    ORACLE_TIES_BY_HEAD = 1 << 10,     /* equal mass: by the head entity's id, not by the edge */
     ORACLE_ORPHANS_LOST = 1 << 11,     /* nodes that moved farther are gone */
     ORACLE_ORPHANS_MASSLESS = 1 << 12, /* nodes that moved farther get no mass */
     ORACLE_CAP_AFTER_CUT = 1 << 13,

@@ -1,7 +1,8 @@
-/* The vertical head over a backend against the paper's formula, reference by reference in double
+/* The vertical aggregator over a backend against the paper's formula, reference by reference in double
  * precision: t', its cosines with every entity, the cross-entropy of their softmax, and the gradients of
- * the head's six tables, and of the embeddings where they feel L1, against finite differences. Where a
- * backend uses_bf16, the same of the head over bf16 copies, as far as bf16 goes. */
+ * the aggregator's six tables, and of the embeddings where they receive the vertical loss's gradient,
+ * against finite differences. Where a backend has bf16 operations, the same over bf16 copies, to the
+ * precision of bf16. */
 #include <math.h>
 #include <string.h>
 
@@ -27,8 +28,8 @@ static void fill_case(lab *bench, aggregator_case *one, const vlp_model *model) 
     for (int id = 0; id < TABLES; id++) {
         const vlp_table *table = &model->tables[id];
         int64_t size = table->rows * table->width;
-        /* Over bf16 copies the head's matrices are numbers in bf16, and small enough for its tanh to
-         * be no mere sign. */
+        /* Over bf16 copies the aggregator's matrices are numbers in bf16, and small enough for its tanh
+         * to be no mere sign. */
         double range = id == TABLE_OUTPUT ? 0.5 : 1;
         if (table->bf16 && id >= VLP_HORIZONTAL_TABLES) range = 1.2 / sqrt(table->width);
         one->tables[id] = lab_random(bench, size, range);
@@ -234,7 +235,7 @@ static void check_touched(lab *bench, const aggregator_case *one, const vlp_mode
     assert_memory_equal(got, expected, (size_t)one->entities);
 }
 
-/* What stands in the gradients before: those of entities and relations are added to, the head's set. */
+/* The gradients before the step: those of entities and relations are added to, the aggregator's set. */
 static void fill_gradients(lab *bench, const vlp_model *model, double *before[TABLES]) {
     for (int id = 0; id < TABLES; id++) {
         const vlp_table *table = &model->tables[id];

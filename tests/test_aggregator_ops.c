@@ -1,6 +1,6 @@
-/* The operations of the vertical head, each against loops in double precision and finite differences:
- * the means over references, [t_N, q], the normal tanh and its way back, sums of columns. Where a
- * backend uses_bf16, also its bf16 copies, to the zeros between their parts. */
+/* The operations of the vertical aggregator, each against loops in double precision and finite
+ * differences: the means over references, [t_N, q], the normal tanh and its way back, sums of columns.
+ * Where a backend uses_bf16, also its bf16 copies, to the zeros between their parts. */
 #include <math.h>
 
 #include "lab.h"

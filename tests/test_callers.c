@@ -1,4 +1,4 @@
-/* One run, many threads: the same results as one thread has, whoever calls at the same time. */
+/* One run, many threads: the same results as one thread has, with other callers at the same time. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>

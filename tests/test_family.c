@@ -376,7 +376,7 @@ static void check_complete(oracle *o) {
     }
 }
 
-/* The number of hops from `source` to everybody over train, -1 where there is no way. */
+/* The number of hops from `source` to all people over train, -1 where there is no way. */
 static void find_distances(const oracle *o, int source, int *distance) {
     for (int p = 0; p < o->people; p++) distance[p] = p == source ? 0 : -1;
     bool has_changed = true;
@@ -460,7 +460,7 @@ static void check_genealogy(oracle *o) {
     }
 }
 
-/* Births are never held out, of a couple one triple remains, and everybody is in train. */
+/* Births are never held out, of a couple one triple remains, and all people are in train. */
 static void check_basis(oracle *o) {
     bool *is_known = calloc((size_t)o->people, sizeof *is_known);
     assert_non_null(is_known);

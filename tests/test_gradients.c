@@ -226,7 +226,7 @@ static void make_pairs(lab *bench, pair_batch *batch, const vlp_model_options *m
     batch->entity_table = lab_random(bench, batch->entities * form->entity_width, 1);
     batch->ids = lab_ids(bench, batch->batch, 0, batch->relations - 1);
     batch->members = lab_ids(bench, total, -1, batch->entities - 1);
-    if (lab_between(bench, 0, 5) == 0) /* nobody is there at all */
+    if (lab_between(bench, 0, 5) == 0) /* all pairs are masked */
         for (int32_t i = 0; i < total; i++) batch->members[i] = -1;
     batch->q_on = lab_put(bench, batch->q, batch->batch * form->query_width);
     batch->relation_on = lab_put(bench, batch->relation_table, batch->relations * form->relation_width);
@@ -350,7 +350,7 @@ static void check_pair_backward(lab *bench, const pair_batch *batch) {
         if (batch->members[i] >= 0)
             expect_pair(&expected, batch, i, weights[i]);
         else
-            weights[i] = 7; /* of nobody: to be passed over */
+            weights[i] = 7; /* of a masked pair: to be skipped */
     }
     grads.scores = lab_put(bench, weights, total);
     run_pair_backward(bench, batch, &grads);

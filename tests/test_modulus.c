@@ -83,7 +83,7 @@ static void test_roots(void **state) {
 
 /* ---- Rows ---------------------------------------------------------------------------------------- */
 
-/* A row and the others, each followed by numbers that nobody may look at, and their gradients. */
+/* A row and the others, each followed by numbers that must not be read, and their gradients. */
 typedef struct rows {
     int32_t half, count;
     float one[2 * MAX_HALF + GAP], others[CPU_MODULUS_ROWS][2 * MAX_HALF + GAP];
@@ -142,7 +142,7 @@ static void expect_sum(const cpu_modulus *version, const rows *made, int32_t i, 
                  (double)got);
 }
 
-/* Right, and the same with whoever else, and the other way round. */
+/* Correct, and the same in any group of rows and in either order. */
 static void expect_sums(const cpu_modulus *version, const rows *made) {
     float sums[CPU_MODULUS_ROWS + 1] = {-1, -1, -1, -1, -1}, alone;
     cpu_modulus_sums(version, sums, made->one, made->at, made->count, made->half);

@@ -252,7 +252,7 @@ static const bad_case bad_cases[] = {
     BAD("<a:s> <a:p> \"\xc0\x80\" .\n", 0, "invalid UTF-8"),
     BAD("# \xe4\xb8\n", 0, "invalid UTF-8"),
     BAD("<a:s> <a:p> <a:o> .\n\xef\xbb\xbf<a:s> <a:p> <a:o> .\n", 1, SUBJECT),
-    /* The first error counts, whoever finds it. */
+    /* The first error counts, at any thread that finds it. */
     BAD("<a:s> <a:p> <a:o> .\n_:\xc3\x97 <a:p> <a:o> .\nx\n\xff\n", 1, MULTIPLICATION),
     BAD("<a:s> <a:p> <a:o> .\nx\n_:\xc3\x97 <a:p> <a:o> .\n\xff\n", 1, SUBJECT),
     BAD("<a:s> <a:p> <a:o> .\n\xff\nx\n_:\xc3\x97 <a:p> <a:o> .\n", 1, "invalid UTF-8"),
@@ -274,7 +274,8 @@ static void test_bad(void **state) {
     }
 }
 
-/* A wrong line behind many good ones, comments and empty lines keeps its number, whoever finds it. */
+/* A wrong line behind many good ones, comments and empty lines keeps its number, at any thread that
+ * finds it. */
 static void test_bad_line_number(void **state) {
     (void)state;
     static const char *const wrong[] = {"_:\xc3\x97 <a:p> <a:o> .\n", "<a:s> <a:p>\n", "\xff\n"};

@@ -77,7 +77,7 @@ static void threads_wait_briefly(void **state) {
     /* 100 microseconds; its own default is 300,000 turns, which is milliseconds. */
     double count = spin_count("");
     assert_true(count >= 100 && count <= 110000);
-    /* Whoever chose, has it. */
+    /* Whatever chose it, the variable is set. */
     assert_true(spin_count("OMP_WAIT_POLICY=passive") == 0);
     assert_true(spin_count("OMP_WAIT_POLICY=active") > 1e9);
     assert_true(spin_count("GOMP_SPINCOUNT=7") == 7);

@@ -81,7 +81,7 @@ static contest random_contest(lab *bench, int32_t rows, int32_t entities, bool c
             if (lab_between(bench, 0, 40) == 0) c.scores[k][i] = -0.0f;
         }
     for (int32_t r = 0; r < rows; r++) {
-        int32_t one_in = lab_between(bench, 0, 5); /* nobody, or everybody, or some */
+        int32_t one_in = lab_between(bench, 0, 5); /* none, all, or some */
         c.lists[r].items = c.excluded + (int64_t)r * entities;
         for (int32_t e = 0; e < entities && one_in > 0; e++)
             if (lab_between(bench, 1, one_in) == 1)

@@ -76,7 +76,8 @@ static void lazy_moves_few(void **state) {
         steps work = {.trainer = NULL};
         open_steps(&work, cases[i]);
         const vlp_table *table = vlp_model_entities(work.model);
-        /* Answers and negatives, heads; where L1 is felt also both ends of references, and candidates.
+        /* Answers, negatives, head entities; with vertical_gradient also both ends of references, and
+         * candidates.
          */
         int64_t most = 2 * 4 + 2 + (i == 1 ? 2 * 2 + 2 + 4 : 0);
         assert_true(most < table->rows);
@@ -117,7 +118,7 @@ static float check_moved(const steps *work, int id, const float *before, float r
     return most;
 }
 
-/* The length of the head's gradient. */
+/* The norm of the aggregator's gradient. */
 static float aggregator_norm(const steps *work) {
     double sum = 0;
     for (int id = TABLE_NODE; id < TABLES; id++) {

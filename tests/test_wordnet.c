@@ -53,7 +53,7 @@ static const char *const small[VLP_WORDNET_FILES] = {
     [INDEX_ADV] = "fast r 1 1 \\ 1 0 00000900",
 };
 
-/* Texts end where their memory ends, so that a sanitizer sees whoever reads on. */
+/* Texts end where their memory ends, so that a sanitizer sees a read past it. */
 static vlp_status read_texts(vlp_wordnet **out, char *copies[VLP_WORDNET_FILES],
                              const char *const texts[VLP_WORDNET_FILES],
                              const size_t sizes[VLP_WORDNET_FILES]) {

@@ -75,7 +75,7 @@ static vlp_status parse(vlp_labels *labels, const char *name, const vlp_dictiona
     return VLP_OK;
 }
 
-/* No labels yet, for so many entities. */
+/* No labels yet, for this many entities. */
 static vlp_status labels_start(vlp_labels **out, int32_t entities) {
     vlp_labels *labels = vlp_alloc_zero(1, sizeof *labels);
     if (!labels) return vlp_fail_memory("labels");

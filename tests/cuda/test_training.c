@@ -87,7 +87,7 @@ static vlp_settings settings_of(const char *const *texts) {
     settings.dim = 24;
     settings.rate = 0.002;
     settings.references = 4;
-    /* More than there are entities: both samplers then draw the same, everybody. */
+    /* More than there are entities: both samplers then draw all of them. */
     settings.negatives = 900;
     for (; *texts; texts++) {
         char key[32];
@@ -170,7 +170,7 @@ static void test_training_agrees(void **state) {
     }
 }
 
-/* Twice the same bits; recorded steps those of steps that are told each time; whoever reads when. */
+/* Twice the same bits; captured steps those of eager steps; at any time of reading. */
 static void test_same_bits(void **state) {
     (void)state;
     if (!gpu) skip();

@@ -42,7 +42,7 @@ typedef struct sampling {
 /* The block's query, in the registers of every thread. */
 typedef struct sampled_query {
     int32_t head, last;          /* last: the farthest shell */
-    const uint8_t *distances;    /* the head's row of the matrix, or NULL */
+    const uint8_t *distances;    /* the head entity's row of the matrix, or NULL */
     const int32_t *known;        /* (known_count) ascending */
     int32_t known_count, remain; /* remain: entities that are not known answers */
     uint64_t counter;            /* of the random words */
