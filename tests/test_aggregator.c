@@ -148,7 +148,7 @@ static double run_loss(lab *bench, const aggregator_case *one, const vlp_model *
     const vlp_backend *backend = bench->backend;
     int32_t d = model->form.entity_width, batch = one->batch, entities = one->entities;
     const float *table = vlp_model_entities(model)->value;
-    const double *zeros = lab_zeros(bench, batch * (d + entities));
+    const double *zeros = lab_zeros(bench, (batch + entities) * (d + entities));
     on->logits = lab_put(bench, zeros, batch * entities);
     on->row_loss = lab_put(bench, zeros, batch);
     on->inverse = lab_put(bench, zeros, entities);

@@ -11,4 +11,13 @@
 #define VLP_CLONES
 #endif
 
+/* Before a loop without dependencies between iterations that calls inline functions with local arrays.
+ * clang takes such arrays as shared by all iterations of an `omp simd` loop, and computes wrong values.
+ */
+#ifdef __clang__
+#define VLP_SIMD
+#else
+#define VLP_SIMD _Pragma("omp simd")
+#endif
+
 #endif

@@ -1,5 +1,6 @@
 /* Similarities of one row and a few others: the formulas of compute/similarity.h as vectorized loops,
  * and moduli by modulus.c. */
+#include "base/simd.h"
 #include "compute/cpu/cpu.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -23,8 +24,7 @@ INLINE void row_backward(vlp_similarity similarity, float *restrict q_grad, floa
                          float w, const float *restrict q, const float *restrict k, int32_t width) {
     float sum = vlp_similarity_weight_needs_sum(similarity) ? row_sum(similarity, q, k, width) : 0;
     float weight = vlp_similarity_weight(similarity, w, sum);
-#pragma omp simd
-    for (int32_t j = 0; j < width; j++)
+    VLP_SIMD for (int32_t j = 0; j < width; j++)
         vlp_similarity_backward_both(similarity, q_grad + j, k_grad + j, weight, q + j, k + j);
 }
 

@@ -140,7 +140,9 @@ INLINE void relation_backward_unit(vlp_transform transform, const relation_rows 
 INLINE float sum_units(vlp_transform transform, int32_t index, const float *x, const float *p,
                        bool backward, int32_t columns) {
     float sum = 0;
+#ifndef __clang__ /* it takes the local arrays of unit_term as shared by all iterations */
 #pragma omp simd reduction(+ : sum)
+#endif
     for (int32_t j = 0; j < columns; j++) sum += unit_term(transform, index, x, p, backward, j, columns);
     return sum;
 }
@@ -171,7 +173,7 @@ typedef struct unit_loops {
 } unit_loops;
 
 /* For every unit j of a row, whose arrays do not overlap. */
-#define FOR_UNITS _Pragma("omp simd") for (int32_t j = 0; j < columns; j++)
+#define FOR_UNITS VLP_SIMD for (int32_t j = 0; j < columns; j++)
 
 #define LOOPS(NAME, name, ...)                                                                          \
     VLP_CLONES static void name##_prepare(float *p, const float *r, float scale, int32_t columns) {     \
