@@ -1,0 +1,356 @@
+/* The local graph of a query: what it reaches, and of that only what its candidates depend on. */
+#include "compute/cpu/paths_internal.h"
+
+static bool get_bit(const uint64_t *bits, int64_t i) {
+    return bits[i >> 6] >> (i & 63) & 1;
+}
+
+static void set_bit(uint64_t *bits, int64_t i) {
+    bits[i >> 6] |= UINT64_C(1) << (i & 63);
+}
+
+/* Words of a bitmap; random bits come 128 at a time. */
+static int64_t words(int64_t bits) {
+    return (bits + 127) / 128 * 2;
+}
+
+static void fill_choices(uint64_t *bits, int64_t count, uint64_t seed, uint32_t stream, uint32_t share) {
+    for (int64_t group = 0; 128 * group < count; group++) {
+        vlp_random4 r = vlp_path_choices(seed, stream, (uint32_t)group, share);
+        bits[2 * group] = r.v[0] | (uint64_t)r.v[1] << 32;
+        bits[2 * group + 1] = r.v[2] | (uint64_t)r.v[3] << 32;
+    }
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------- */
+
+static vlp_status grow_bits(uint64_t **bits, int64_t count) {
+    vlp_free(*bits);
+    *bits = vlp_alloc_zero((size_t)words(count), sizeof **bits);
+    return *bits ? VLP_OK : VLP_ERROR_MEMORY;
+}
+
+vlp_status path_local_open(path_local *local, const vlp_path_graph *graph) {
+    if (graph->triples > local->triple_capacity) {
+        local->triple_capacity = 0;
+        VLP_TRY(grow_bits(&local->removed, graph->triples));
+        local->triple_capacity = graph->triples;
+    }
+    if (graph->entities <= local->entity_capacity) return VLP_OK;
+    local->entity_capacity = 0;
+    vlp_free(local->number);
+    local->number = vlp_alloc((size_t)graph->entities, sizeof *local->number);
+    if (!local->number) return VLP_ERROR_MEMORY;
+    for (int32_t v = 0; v < graph->entities; v++) local->number[v] = -1;
+    VLP_TRY(grow_bits(&local->visited, graph->entities));
+    VLP_TRY(grow_bits(&local->chosen, graph->entities));
+    VLP_TRY(grow_bits(&local->incident, graph->entities));
+    local->entity_capacity = graph->entities;
+    return VLP_OK;
+}
+
+void path_local_close(path_local *local) {
+    vlp_free(local->number);
+    vlp_free(local->visited);
+    vlp_free(local->chosen);
+    vlp_free(local->removed);
+    vlp_free(local->incident);
+    vlp_free(local->nodes);
+    vlp_free(local->edges);
+    vlp_free(local->edge_ids);
+    vlp_free(local->order);
+    vlp_free(local->queue);
+    vlp_free(local->spare);
+}
+
+void path_local_clear(path_local *local) {
+    size_t entity_bytes = (size_t)words(local->entity_capacity) * sizeof(uint64_t);
+    for (int32_t i = 0; i < local->node_count; i++) local->number[local->nodes[i].entity] = -1;
+    memset(local->visited, 0, entity_bytes);
+    memset(local->chosen, 0, entity_bytes);
+    memset(local->incident, 0, entity_bytes);
+    if (local->removed)
+        memset(local->removed, 0, (size_t)words(local->triple_capacity) * sizeof(uint64_t));
+    local->check_all = false;
+    local->node_count = local->edge_count = local->queue_count = local->candidate_count = 0;
+}
+
+/* ---- Edges that are out -------------------------------------------------------------------------- */
+
+void path_local_hide(path_local *local, const vlp_path_graph *graph, int32_t entity, int64_t edge) {
+    set_bit(local->removed, graph->triple[edge]);
+    set_bit(local->incident, entity);
+    set_bit(local->incident, graph->source[edge]);
+}
+
+void path_local_hide_pairs(path_local *local, const vlp_path_graph *graph, int32_t entity,
+                           const int32_t *others, const uint8_t *hidden, int64_t count) {
+    uint64_t *marks = local->visited; /* not yet in use */
+    for (int64_t i = 0; i < count; i++)
+        if (hidden[i]) set_bit(marks, others[i]);
+    for (int64_t edge = graph->offset[entity]; edge < graph->offset[entity + 1]; edge++)
+        if (get_bit(marks, graph->source[edge])) path_local_hide(local, graph, entity, edge);
+    memset(marks, 0, (size_t)words(local->entity_capacity) * sizeof *marks);
+}
+
+void path_local_drop(path_local *local, const vlp_path_graph *graph, uint64_t seed, uint32_t share) {
+    if (share == 0) return;
+    fill_choices(local->removed, graph->triples, seed, VLP_STREAM_PATH_DROPPED, share);
+    local->check_all = true;
+}
+
+void path_local_remove(path_local *local, int32_t triple) {
+    set_bit(local->removed, triple);
+    local->check_all = true;
+}
+
+static bool may_be_out(const path_local *local, int32_t entity) {
+    return local->check_all || get_bit(local->incident, entity);
+}
+
+/* ---- The search ---------------------------------------------------------------------------------- */
+
+static vlp_status add_node(path_local *local, int32_t entity, int32_t level) {
+    if (local->node_count == local->node_capacity)
+        VLP_TRY(vlp_grow(&local->nodes, &local->node_capacity, local->node_count + 1,
+                         sizeof *local->nodes, "a local graph"));
+    local->nodes[local->node_count] = (path_node){.entity = entity, .level = (uint8_t)level};
+    local->number[entity] = local->node_count++;
+    return VLP_OK;
+}
+
+/* Adds the nodes of the next level, neighbours of nodes begin .. end - 1. *counted: all that are
+ * reached; `only_chosen`: others than chosen ones are not added. */
+static vlp_status expand(path_local *local, const vlp_path_graph *graph, int32_t begin, int32_t end,
+                         int32_t level, bool only_chosen, int32_t *counted) {
+    for (int32_t i = begin; i < end; i++) {
+        int32_t entity = local->nodes[i].entity;
+        bool check = may_be_out(local, entity);
+        for (int64_t edge = graph->offset[entity]; edge < graph->offset[entity + 1]; edge++) {
+            int32_t source = graph->source[edge];
+            if (get_bit(local->visited, source)) continue;
+            if (check && get_bit(local->removed, graph->triple[edge])) continue;
+            set_bit(local->visited, source);
+            ++*counted;
+            if (only_chosen && !get_bit(local->chosen, source)) continue;
+            VLP_TRY(add_node(local, source, level));
+        }
+    }
+    return VLP_OK;
+}
+
+typedef struct ranked_node {
+    int64_t degree;
+    int32_t entity;
+} ranked_node;
+
+static int by_degree(const void *left, const void *right) {
+    const ranked_node *a = left, *b = right;
+    if (a->degree != b->degree) return a->degree < b->degree ? 1 : -1;
+    return (a->entity > b->entity) - (a->entity < b->entity);
+}
+
+/* Takes the nodes from `begin` on, all of one level, as far as edges are left; *left becomes -1 when one
+ * did not fit. */
+static vlp_status limit_level(path_local *local, const vlp_path_graph *graph, int32_t begin,
+                              int64_t *left) {
+    int32_t count = local->node_count - begin;
+    ranked_node *ranked = vlp_alloc((size_t)count, sizeof *ranked);
+    if (!ranked) return VLP_ERROR_MEMORY;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t entity = local->nodes[begin + i].entity;
+        ranked[i] = (ranked_node){graph->offset[entity + 1] - graph->offset[entity], entity};
+        local->number[entity] = -1;
+    }
+    vlp_sort(ranked, count, sizeof *ranked, by_degree);
+    uint8_t level = count > 0 ? local->nodes[begin].level : 0;
+    local->node_count = begin;
+    for (int32_t i = 0; i < count && *left >= 0; i++) {
+        if (ranked[i].degree > *left) {
+            *left = -1;
+            break;
+        }
+        *left -= ranked[i].degree;
+        local->nodes[local->node_count] = (path_node){.entity = ranked[i].entity, .level = level};
+        local->number[ranked[i].entity] = local->node_count++;
+    }
+    vlp_free(ranked);
+    return VLP_OK;
+}
+
+/* The entities within `layers` hops. In the last level those that are no candidates are only counted:
+ * nothing depends on their states. */
+static vlp_status search(path_local *local, const path_scope *scope) {
+    const vlp_path_form *form = scope->form;
+    int64_t left = form->edge_limit;
+    int32_t begin = 0, counted = 1;
+    for (int32_t level = 1; level <= form->layers; level++) {
+        int32_t end = local->node_count;
+        bool only_chosen =
+            level == form->layers && !scope->all && level > scope->near && form->edge_limit == 0;
+        if (left >= 0) VLP_TRY(expand(local, scope->graph, begin, end, level, only_chosen, &counted));
+        if (left >= 0 && form->edge_limit > 0) {
+            VLP_TRY(limit_level(local, scope->graph, end, &left));
+            counted = local->node_count;
+        }
+        local->reached[level] = local->node_count;
+        begin = end;
+    }
+    local->unreached = scope->graph->entities - counted;
+    int32_t near = scope->near < form->layers ? scope->near : form->layers;
+    if (scope->all) near = form->layers;
+    local->near_count = near < 0 ? 0 : local->reached[near];
+    return VLP_OK;
+}
+
+/* Every entity, those within `near` hops first. */
+static vlp_status take_all(path_local *local, const path_scope *scope) {
+    int32_t begin = 0, counted = 1, entities = scope->graph->entities;
+    for (int32_t hop = 1; !scope->all && hop <= scope->near; hop++) {
+        int32_t end = local->node_count;
+        if (begin == end) break;
+        VLP_TRY(expand(local, scope->graph, begin, end, 1, false, &counted));
+        begin = end;
+    }
+    local->near_count = scope->near < 0 ? 0 : local->node_count;
+    for (int32_t v = 0; v < entities; v++)
+        if (local->number[v] < 0) VLP_TRY(add_node(local, v, 1));
+    if (scope->all) local->near_count = entities;
+    for (int32_t level = 1; level <= scope->form->layers; level++) local->reached[level] = entities;
+    local->unreached = 0;
+    return VLP_OK;
+}
+
+/* ---- What candidates depend on ------------------------------------------------------------------- */
+
+static vlp_status choose_candidates(path_local *local, const path_scope *scope) {
+    VLP_TRY(vlp_grow(&local->queue, &local->queue_capacity, local->node_count, sizeof *local->queue,
+                     "a local graph"));
+    VLP_TRY(vlp_grow(&local->order, &local->order_capacity, local->node_count, sizeof *local->order,
+                     "a local graph"));
+    for (int32_t i = 0; i < local->node_count; i++) {
+        if (i >= local->near_count && !get_bit(local->chosen, local->nodes[i].entity)) continue;
+        local->nodes[i].last = (uint8_t)scope->form->layers;
+        local->queue[local->queue_count++] = i;
+    }
+    local->candidate_count = local->queue_count;
+    return VLP_OK;
+}
+
+/* The group of an edge by its source's number: 0 nearer, 1 the same level, 2 farther, 3 not read. */
+typedef struct edge_groups {
+    uint32_t nearer, same, all;
+} edge_groups;
+
+static edge_groups groups_of(const path_local *local, const path_node *node) {
+    edge_groups out = {node->level > 0 ? (uint32_t)local->reached[node->level - 1] : 0,
+                       (uint32_t)local->reached[node->level], (uint32_t)local->reached[node->last - 1]};
+    return out;
+}
+
+static int group_of(edge_groups groups, int32_t number) {
+    uint32_t source = (uint32_t)number; /* -1 is larger than all */
+    return source >= groups.all ? 3 : (source >= groups.nearer) + (source >= groups.same);
+}
+
+/* The positions in the graph of a node's edges, which are set. */
+static void set_edge_ids(path_local *local, const vlp_path_graph *graph, const path_node *node) {
+    int32_t at[4] = {node->begin, node->same, node->farther, 0};
+    edge_groups groups = groups_of(local, node);
+    for (int64_t edge = graph->offset[node->entity]; edge < graph->offset[node->entity + 1]; edge++) {
+        int group = group_of(groups, local->number[graph->source[edge]]);
+        if (group == 3 || get_bit(local->removed, graph->triple[edge])) continue;
+        local->edge_ids[at[group]++] = (int32_t)edge;
+    }
+}
+
+static void set_edges(path_local *local, const vlp_path_graph *graph, path_node *node, path_edge *same,
+                      path_edge *farther) {
+    int64_t begin = graph->offset[node->entity], end = graph->offset[node->entity + 1];
+    bool check = may_be_out(local, node->entity);
+    path_edge unread, *to[4] = {local->edges + local->edge_count, same, farther, &unread};
+    edge_groups groups = groups_of(local, node);
+    int32_t degree = (int32_t)(end - begin);
+    for (int64_t edge = begin; edge < end; edge++) {
+        if (check && get_bit(local->removed, graph->triple[edge])) {
+            degree--;
+            continue;
+        }
+        int32_t number = local->number[graph->source[edge]];
+        int group = group_of(groups, number);
+        *to[group] = (path_edge){number, graph->relation[edge]};
+        to[group] += group < 3;
+    }
+    int32_t same_count = (int32_t)(to[1] - same), farther_count = (int32_t)(to[2] - farther);
+    node->degree = degree;
+    node->begin = local->edge_count;
+    node->same = (int32_t)(to[0] - local->edges);
+    node->farther = node->same + same_count;
+    node->end = node->farther + farther_count;
+    memcpy(to[0], same, (size_t)same_count * sizeof *same);
+    memcpy(to[0] + same_count, farther, (size_t)farther_count * sizeof *farther);
+    local->edge_count = node->end;
+}
+
+static vlp_status grow_edges(path_local *local, int64_t degree, bool ids) {
+    int64_t needed = local->edge_count + degree;
+    VLP_TRY(
+        vlp_grow(&local->edges, &local->edge_capacity, needed, sizeof *local->edges, "a local graph"));
+    VLP_TRY(vlp_grow(&local->spare, &local->spare_capacity, 2 * degree, sizeof *local->spare,
+                     "a local graph"));
+    if (!ids) return VLP_OK;
+    return vlp_grow(&local->edge_ids, &local->id_capacity, needed, sizeof *local->edge_ids,
+                    "a local graph");
+}
+
+/* Edges of the nodes in the queue, which grows by the sources they are the first to need. A source of a
+ * node whose last layer is l is needed in layer l - 1: the queue descends by last layers, and no node
+ * has to be looked at twice. */
+static vlp_status follow_edges(path_local *local, const path_scope *scope) {
+    const vlp_path_graph *graph = scope->graph;
+    for (int32_t at = 0; at < local->queue_count; at++) {
+        path_node *node = local->nodes + local->queue[at];
+        int64_t degree = graph->offset[node->entity + 1] - graph->offset[node->entity];
+        if (local->edge_count + degree > local->edge_capacity || 2 * degree > local->spare_capacity ||
+            scope->edge_ids)
+            VLP_TRY(grow_edges(local, degree, scope->edge_ids));
+        set_edges(local, graph, node, local->spare, local->spare + degree);
+        node->rows = (uint8_t)(node->degree < scope->classes ? node->degree : scope->classes);
+        if (scope->edge_ids) set_edge_ids(local, graph, node);
+        if (scope->all || node->last < 2) continue;
+        for (int32_t edge = node->begin; edge < node->end; edge++) {
+            int32_t source = local->edges[edge].source;
+            if (local->nodes[source].last > 0) continue;
+            local->nodes[source].last = node->last - 1;
+            local->queue[local->queue_count++] = source;
+        }
+    }
+    return VLP_OK;
+}
+
+/* Computed nodes by class; within one by position in the queue. */
+static void sort_by_class(path_local *local, int32_t classes) {
+    int32_t *begin = local->class_begin;
+    memset(begin, 0, sizeof local->class_begin);
+    for (int32_t i = 0; i < local->queue_count; i++) begin[local->nodes[local->queue[i]].rows + 1]++;
+    for (int32_t c = 0; c <= classes; c++) begin[c + 1] += begin[c];
+    int32_t to[PATH_CLASSES + 2];
+    memcpy(to, begin, sizeof to);
+    for (int32_t i = 0; i < local->queue_count; i++)
+        local->order[to[local->nodes[local->queue[i]].rows]++] = local->queue[i];
+}
+
+vlp_status path_local_build(path_local *local, const path_scope *scope) {
+    if (scope->share > 0 && !scope->all)
+        fill_choices(local->chosen, scope->graph->entities, scope->seed, VLP_STREAM_PATH_CANDIDATES,
+                     scope->share);
+    for (int64_t i = 0; i < scope->answer_count; i++) set_bit(local->chosen, scope->answers[i]);
+    set_bit(local->visited, scope->head);
+    VLP_TRY(add_node(local, scope->head, 0));
+    local->reached[0] = 1;
+    VLP_TRY(scope->form->reached_only ? search(local, scope) : take_all(local, scope));
+    VLP_TRY(choose_candidates(local, scope));
+    VLP_TRY(follow_edges(local, scope));
+    sort_by_class(local, scope->classes);
+    return VLP_OK;
+}

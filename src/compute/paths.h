@@ -1,0 +1,275 @@
+/* The path model, as far as computing needs to know it: its shape, its tables, the graph it reads, and
+ * the operands of its operations (compute/backend.h). Compiles as C17 and CUDA.
+ *
+ * For a query (h, r, ?), with d numbers per state and x_0[v] = q_r at v = h, 0 elsewhere, layer l reads
+ * every edge (u, p, v) of the graph, both directions of every triple:
+ *
+ *   message           m = x_l[u] o w_l[p],  w_l = A_l q_r + a_l, a row for each of the 2 |R| relations
+ *   at v              mean, maximum, minimum and deviation over all messages and x_0[v]
+ *   x_{l+1}[v]        x_l[v] + relu(norm(W_l y + b_l + s_v (W'_l y + b'_l))), y = [x_l[v], mean,
+ *                     maximum, minimum, deviation], norm a layer normalization with scale and shift
+ *   s_v               log(degree + 1) by its mean over the whole graph
+ *   f_p(t)            output of one hidden layer of 2 d over [x_L[t], q_r]
+ *
+ * Messages of states that are 0 count. Edges that are taken out (hidden, dropped, or listed by the
+ * caller) count nowhere, the degree included: else the degree tells which entities lost an edge.
+ *
+ * `reached_only`: x_l stays 0 at entities farther than l hops from h in the graph that is left, so that
+ * work is in proportion to what a query reaches. Else every entity has a state from layer 1 on. */
+#ifndef VLP_COMPUTE_PATHS_H
+#define VLP_COMPUTE_PATHS_H
+
+#include <math.h>
+
+#include "base/base.h"
+#include "base/random.h"
+
+/* Dimensions are multiples of 8 up to the maximum. */
+enum { VLP_PATH_MAX_LAYERS = 16, VLP_PATH_MAX_DIM = 128 };
+
+#define VLP_PATH_LEAST_VARIANCE 1e-6f /* deviation = sqrt(max(variance, this)) */
+#define VLP_PATH_NORM_EPSILON 1e-5f   /* added to the variance of a layer normalization */
+
+typedef struct vlp_path_form {
+    int32_t layers, dim;
+    int32_t relations; /* 2 |R| */
+    bool reached_only;
+    /* With reached_only: at most this many edges lead to the entities that a query reaches, h apart;
+     * 0: no limit. Entities are taken level by level, within a level by degree in the whole graph,
+     * largest first, then by number, until one does not fit; all others are not reached. */
+    int64_t edge_limit;
+} vlp_path_form;
+
+/* ---- Tables -------------------------------------------------------------------------------------- */
+
+typedef enum vlp_path_table {
+    VLP_PATH_QUERY = 0,     /* (2 |R|, d) q_r */
+    VLP_PATH_RELATION,      /* (layers d, 2 |R| d) A_l: row l d + k is multiplied by q_r[k] */
+    VLP_PATH_RELATION_BIAS, /* (layers, 2 |R| d) a_l */
+    VLP_PATH_UPDATE,        /* (layers 2 5 d, d) W_l, then W'_l, each (5 d, d): y W */
+    VLP_PATH_UPDATE_BIAS,   /* (layers 2, d) b_l, b'_l */
+    VLP_PATH_NORM,          /* (layers 2, d) scale, shift */
+    VLP_PATH_HIDDEN,        /* (2 d, 2 d) [x, q] H */
+    VLP_PATH_HIDDEN_BIAS,   /* (1, 2 d) */
+    VLP_PATH_OUTPUT,        /* (1, 2 d + 1) weights of the hidden layer, bias */
+    VLP_PATH_TABLES
+} vlp_path_table;
+
+/* Values or gradients of all tables, row-major. */
+typedef struct vlp_path_tables {
+    float *table[VLP_PATH_TABLES];
+} vlp_path_tables;
+
+typedef struct vlp_path_shape {
+    int64_t rows;
+    int32_t width;
+} vlp_path_shape;
+
+VLP_FORMULA vlp_path_shape vlp_path_table_shape(const vlp_path_form *form, vlp_path_table table) {
+    int32_t d = form->dim;
+    vlp_path_shape shape = {1, d};
+    switch (table) {
+    case VLP_PATH_QUERY:
+        shape.rows = form->relations;
+        break;
+    case VLP_PATH_RELATION:
+        shape.rows = (int64_t)form->layers * d;
+        shape.width = form->relations * d;
+        break;
+    case VLP_PATH_RELATION_BIAS:
+        shape.rows = form->layers;
+        shape.width = form->relations * d;
+        break;
+    case VLP_PATH_UPDATE:
+        shape.rows = (int64_t)form->layers * 2 * 5 * d;
+        break;
+    case VLP_PATH_UPDATE_BIAS:
+    case VLP_PATH_NORM:
+        shape.rows = (int64_t)form->layers * 2;
+        break;
+    case VLP_PATH_HIDDEN:
+        shape.rows = 2 * d;
+        shape.width = 2 * d;
+        break;
+    case VLP_PATH_HIDDEN_BIAS:
+        shape.width = 2 * d;
+        break;
+    case VLP_PATH_OUTPUT:
+        shape.width = 2 * d + 1;
+        break;
+    case VLP_PATH_TABLES:
+        break;
+    }
+    return shape;
+}
+
+/* The name a table is saved under; owned by the library. */
+const char *vlp_path_table_name(vlp_path_table table);
+
+/* The initial value of a number of a table: q_r normal, scales 1, shifts 0, all others uniform within
+ * 1 / sqrt(inputs of the product). */
+VLP_FORMULA float vlp_path_initial(const vlp_path_form *form, vlp_path_table table, int64_t row,
+                                   int32_t column, uint64_t seed) {
+    int64_t index = row * vlp_path_table_shape(form, table).width + column;
+    vlp_random4 r = vlp_random(seed, VLP_STREAM_PATH_VALUES, (uint64_t)index, (uint32_t)table);
+    float unit = vlp_random_unit(r.v[0]), inputs = 1;
+    switch (table) {
+    case VLP_PATH_QUERY:
+        return sqrtf(-2 * logf(1 - unit)) * cosf(6.2831853f * vlp_random_unit(r.v[1]));
+    case VLP_PATH_NORM:
+        return row % 2 == 0 ? 1.0f : 0.0f;
+    case VLP_PATH_RELATION:
+    case VLP_PATH_RELATION_BIAS:
+        inputs = (float)form->dim;
+        break;
+    case VLP_PATH_UPDATE:
+    case VLP_PATH_UPDATE_BIAS:
+        inputs = 5 * (float)form->dim;
+        break;
+    case VLP_PATH_HIDDEN:
+    case VLP_PATH_HIDDEN_BIAS:
+    case VLP_PATH_OUTPUT:
+        inputs = 2 * (float)form->dim;
+        break;
+    case VLP_PATH_TABLES:
+        break;
+    }
+    return (2 * unit - 1) / sqrtf(inputs);
+}
+
+/* ---- The graph ----------------------------------------------------------------------------------- */
+
+/* Both directions of every triple: triple (h, r, t) is the edge h -> t of relation r and the edge t -> h
+ * of relation r + |R|. Edges are sorted by destination, then relation, then source. */
+typedef struct vlp_path_graph {
+    int32_t entities;
+    int32_t relations; /* 2 |R| */
+    int64_t triples;
+    const int64_t *offset;   /* (entities + 1) edges into an entity */
+    const int32_t *source;   /* (2 triples) */
+    const int32_t *relation; /* (2 triples) */
+    const int32_t *triple;   /* (2 triples) */
+    float mean_log_degree;   /* mean over entities of log(degree + 1); 1 where that is 0 */
+    /* Degrees up to this one are frequent: rows of one degree are worth a product of their own. */
+    int32_t frequent_degree;
+} vlp_path_graph;
+
+VLP_FORMULA int32_t vlp_path_inverse(int32_t relation, int32_t relations) {
+    return relation < relations / 2 ? relation + relations / 2 : relation - relations / 2;
+}
+
+/* s_v of an entity with `degree` edges into it. */
+VLP_FORMULA float vlp_path_degree_scale(const vlp_path_graph *graph, int64_t degree) {
+    return logf((float)(degree + 1)) / graph->mean_log_degree;
+}
+
+/* All keys (h, r) with answers: key i has the answers source[offset[i] .. offset[i + 1]) of the graph,
+ * whose edges into h are of the inverse relation. */
+typedef struct vlp_path_keys {
+    int64_t count;
+    const int32_t *heads, *relations; /* (count) */
+    const int64_t *offset;            /* (count + 1) */
+    int64_t most_answers;             /* of a key */
+} vlp_path_keys;
+
+/* Graph and keys in host memory, made from distinct triples of relations 0 .. |R| - 1. */
+typedef struct vlp_path_index {
+    vlp_path_graph graph;
+    vlp_path_keys keys;
+    int64_t *offset, *key_offset; /* the arrays that graph and keys point to */
+    int32_t *source, *relation, *triple, *key_head, *key_relation;
+} vlp_path_index;
+
+vlp_status vlp_path_index_make(vlp_path_index *out, const vlp_triple *triples, int64_t count,
+                               int32_t entities, int32_t relations);
+void vlp_path_index_free(vlp_path_index *index); /* one that was made, or zeros */
+
+/* ---- Random choices ------------------------------------------------------------------------------ */
+
+/* Independent choices of a given probability, 128 at a time: one random bit for every choice and binary
+ * digit of the probability. Probabilities are rounded to multiples of 2^-16. */
+VLP_FORMULA uint32_t vlp_path_share(float probability) {
+    return (uint32_t)(probability * 65536.0f + 0.5f);
+}
+
+VLP_FORMULA vlp_random4 vlp_path_choices(uint64_t seed, uint32_t stream, uint32_t group,
+                                         uint32_t share) {
+    vlp_random4 out = {{0, 0, 0, 0}};
+    if (share >= 65536) out.v[0] = out.v[1] = out.v[2] = out.v[3] = ~UINT32_C(0);
+    if (share == 0 || share >= 65536) return out;
+    int digit = 0;
+    while (!(share >> digit & 1)) digit++;
+    for (; digit < 16; digit++) {
+        vlp_random4 r = vlp_random(seed, stream, (uint64_t)digit, group);
+        for (int i = 0; i < 4; i++)
+            out.v[i] = share >> digit & 1 ? out.v[i] | r.v[i] : out.v[i] & r.v[i];
+    }
+    return out;
+}
+
+/* One of these choices. */
+VLP_FORMULA bool vlp_path_chosen(uint64_t seed, uint32_t stream, uint32_t item, uint32_t share) {
+    return vlp_path_choices(seed, stream, item / 128, share).v[item / 32 % 4] >> item % 32 & 1;
+}
+
+/* The seed of the choices of key `key` of a step's batch. */
+VLP_FORMULA uint64_t vlp_path_key_seed(uint64_t seed, int64_t step, int32_t key) {
+    vlp_random4 r = vlp_random(seed, VLP_STREAM_PATH_KEYS, (uint64_t)step, (uint32_t)key);
+    return (uint64_t)r.v[0] << 32 | r.v[1];
+}
+
+/* ---- Operands ------------------------------------------------------------------------------------ */
+
+/* The keys of a step. Arrays are in the backend's memory. */
+typedef struct vlp_path_batch {
+    int32_t count;
+    int32_t *heads, *relations; /* (count) */
+    int64_t *answers;           /* (count) the first answer's position in the graph's sources */
+    int64_t *offset;            /* (count + 1) where a key's answers begin in `hidden` */
+    uint8_t *hidden;  /* (capacity) which of the answers are hidden: of every key at least one */
+    int64_t capacity; /* at least count * most_answers */
+} vlp_path_batch;
+
+/* How a batch is chosen: by a keyed permutation of all keys, one pass after the other. */
+typedef struct vlp_path_choice {
+    uint64_t seed;
+    float hidden; /* probability that an answer is hidden; at least one is */
+} vlp_path_choice;
+
+/* The edges that are out of the graph for a hidden answer: those of its triple, or all between the head
+ * entity and the answer; both directions. */
+typedef enum vlp_path_hiding { VLP_PATH_HIDE_EDGE = 0, VLP_PATH_HIDE_PAIR } vlp_path_hiding;
+
+/* How a step is computed. Random choices are those of (seed, step, key). */
+typedef struct vlp_path_options {
+    uint64_t seed;
+    vlp_path_hiding hiding;
+    float drop; /* probability that a triple is out of a key's graph, in both directions */
+    /* Candidates farther than `near` hops are sampled with probability `far`, and only what they depend
+     * on is computed; their scores get -log(far). 1: all are candidates. */
+    float far;
+    int32_t near;
+    /* A candidate's gradient whose softmax weight p is below `prune` is kept with probability p / prune
+     * and scaled by its inverse; 0: all are kept. */
+    float prune;
+    bool bf16; /* factors of the update's products may be rounded to bf16, where that is faster */
+} vlp_path_options;
+
+/* What a step or a score reads. */
+typedef struct vlp_path_model {
+    const vlp_path_form *form;
+    const vlp_path_tables *values;
+    const vlp_path_graph *graph; /* the struct is the caller's, its arrays the backend's */
+} vlp_path_model;
+
+/* Queries over the graph without some of its triples. */
+typedef struct vlp_path_queries {
+    int32_t count;
+    const int32_t *heads, *relations; /* (count) */
+    /* removed[removed_offset[i] .. removed_offset[i + 1]) are out of the graph of query i, in both
+     * directions. NULL: none. */
+    const int64_t *removed_offset; /* (count + 1) */
+    const int32_t *removed;
+} vlp_path_queries;
+
+#endif
