@@ -50,28 +50,38 @@ void path_case_open(path_case *one, lab *bench, const oracle_graph *graph, vlp_p
         int64_t size = path_table_size(&form, (vlp_path_table)table);
         one->grads.table[table] = lab_put(bench, lab_random(bench, size, 9), size);
     }
-    assert_int_equal(vlp_path_index_make(&one->index, graph->triples, graph->count, graph->entities,
-                                         graph->relations),
-                     VLP_OK);
-    size_t edges = 2 * (size_t)graph->count;
-    one->graph = one->index.graph;
+    assert_int_equal(
+        vlp_graph_new(&one->rows, graph->triples, graph->count, graph->entities, graph->relations, 1),
+        VLP_OK);
+    one->host = (vlp_path_graph){.entities = graph->entities,
+                                 .relations = 2 * graph->relations,
+                                 .triples = graph->count,
+                                 .offset = one->rows->offset,
+                                 .neighbor = one->rows->neighbor,
+                                 .relation = one->rows->relation,
+                                 .triple = one->rows->edge};
+    vlp_path_graph_measure(&one->host);
+    assert_int_equal(vlp_path_keys_make(&one->keys_host, &one->host), VLP_OK);
+    size_t slots = 2 * (size_t)graph->count;
+    one->graph = one->host;
     one->graph.offset =
-        lab_put_bytes(bench, one->index.offset, ((size_t)graph->entities + 1) * sizeof(int64_t));
-    one->graph.source = lab_put_bytes(bench, one->index.source, edges * sizeof(int32_t));
-    one->graph.relation = lab_put_bytes(bench, one->index.relation, edges * sizeof(int32_t));
-    one->graph.triple = lab_put_bytes(bench, one->index.triple, edges * sizeof(int32_t));
+        lab_put_bytes(bench, one->host.offset, ((size_t)graph->entities + 1) * sizeof(int64_t));
+    one->graph.neighbor = lab_put_bytes(bench, one->host.neighbor, slots * sizeof(int32_t));
+    one->graph.relation = lab_put_bytes(bench, one->host.relation, slots * sizeof(int32_t));
+    one->graph.triple = lab_put_bytes(bench, one->host.triple, slots * sizeof(int32_t));
     one->model = (vlp_path_model){&one->world.form, &one->values, &one->graph};
 }
 
 void path_case_close(path_case *one) {
     oracle_graph_free(&one->graph_source);
-    vlp_path_index_free(&one->index);
+    vlp_path_keys_free(&one->keys_host);
+    vlp_graph_free(one->rows);
 }
 
 /* ---- Steps --------------------------------------------------------------------------------------- */
 
 void path_case_batch(path_case *one, lab *bench, int32_t count, uint64_t seed, int64_t step) {
-    const vlp_path_keys *keys = &one->index.keys;
+    const vlp_path_keys *keys = &one->keys_host;
     assert_true(count <= PATH_LAB_KEYS && keys->count > 0);
     int32_t heads[PATH_LAB_KEYS], relations[PATH_LAB_KEYS];
     int64_t answers[PATH_LAB_KEYS], offset[PATH_LAB_KEYS + 1] = {0};
@@ -89,7 +99,7 @@ void path_case_batch(path_case *one, lab *bench, int32_t count, uint64_t seed, i
         hidden[offset[i] + lab_between(bench, 0, (int32_t)(offset[i + 1] - offset[i]) - 1)] = 1;
         one->keys[i] = (path_oracle_key){.head = heads[i],
                                          .relation = relations[i],
-                                         .answers = one->index.source + answers[i],
+                                         .answers = one->host.neighbor + answers[i],
                                          .hidden = hidden + offset[i],
                                          .count = offset[i + 1] - offset[i],
                                          .seed = vlp_path_key_seed(seed, step, i)};

@@ -2,17 +2,20 @@
 #ifndef VLP_TESTS_PATH_LAB_H
 #define VLP_TESTS_PATH_LAB_H
 
+#include "graph/graph.h"
 #include "lab.h"
 #include "path_oracle.h"
 
 enum { PATH_LAB_KEYS = 64 };
 
-/* A world, its index, and copies on the backend; the arrays are the bench's until it is cleared. */
+/* A world, its graph and keys, and copies on the backend; the arrays are the bench's until it is
+ * cleared. */
 typedef struct path_case {
     path_world world;
     oracle_graph graph_source;
-    vlp_path_index index;
-    vlp_path_graph graph;
+    vlp_graph *rows;
+    vlp_path_graph host, graph; /* over arrays of the host, of the backend */
+    vlp_path_keys keys_host;
     vlp_path_tables values, grads;
     vlp_path_model model;
     vlp_path_batch batch;

@@ -1,4 +1,4 @@
-/* The path model: its index, its random choices, its scores and what explanations are made of, against
+/* The path model: its keys, its random choices, its scores and what explanations are made of, against
  * the oracle in double precision on random graphs with loops, parallel edges, hubs, isolated entities
  * and entities without a path; in every version of the CPU's loops that runs here. */
 #include <math.h>
@@ -36,7 +36,7 @@ static void random_case(path_case *one, lab *bench, bool reached_only) {
     path_case_open(one, bench, &graph, path_case_form(bench, &graph, reached_only));
 }
 
-/* ---- The index ----------------------------------------------------------------------------------- */
+/* ---- Keys ----------------------------------------------------------------------------------------- */
 
 static bool is_known(const oracle_graph *graph, int32_t head, int32_t relation, int32_t answer) {
     int32_t half = graph->relations;
@@ -47,63 +47,45 @@ static bool is_known(const oracle_graph *graph, int32_t head, int32_t relation, 
     return false;
 }
 
-static void expect_keys(const vlp_path_index *index, const oracle_graph *graph) {
-    const vlp_path_keys *keys = &index->keys;
+static void expect_keys(const vlp_path_keys *keys, const vlp_path_graph *graph,
+                        const oracle_graph *source) {
     int64_t answers = 0, most = 0;
     for (int64_t i = 0; i < keys->count; i++) {
         int64_t count = keys->offset[i + 1] - keys->offset[i];
         assert_true(count > 0);
         for (int64_t j = keys->offset[i]; j < keys->offset[i + 1]; j++)
-            assert_true(is_known(graph, keys->heads[i], keys->relations[i], index->source[j]));
+            assert_true(is_known(source, keys->heads[i], keys->relations[i], graph->neighbor[j]));
         if (count > most) most = count;
         answers += count;
     }
-    /* Distinct ones, all there: then none is missing. */
+    /* Distinct keys, and as many answers as there are: then none is missing. */
     for (int64_t i = 1; i < keys->count; i++)
         assert_true(
             keys->heads[i - 1] < keys->heads[i] ||
-            (keys->heads[i - 1] == keys->heads[i] && keys->relations[i - 1] != keys->relations[i]));
-    assert_int_equal(answers, 2 * graph->count);
+            (keys->heads[i - 1] == keys->heads[i] && keys->relations[i - 1] < keys->relations[i]));
+    assert_int_equal(answers, 2 * source->count);
     assert_int_equal(most, keys->most_answers);
 }
 
-static void expect_edges(const vlp_path_index *index, const oracle_graph *graph) {
-    int32_t half = graph->relations;
-    int64_t *seen = calloc((size_t)graph->count + 1, sizeof *seen);
-    double sum = 0;
-    for (int32_t v = 0; v < graph->entities; v++) {
-        for (int64_t e = index->offset[v]; e < index->offset[v + 1]; e++) {
-            vlp_triple triple = graph->triples[index->triple[e]];
-            bool forward = index->relation[e] < half;
-            assert_int_equal(forward ? triple.tail : triple.head, v);
-            assert_int_equal(forward ? triple.head : triple.tail, index->source[e]);
-            assert_int_equal(triple.relation + (forward ? 0 : half), index->relation[e]);
-            seen[index->triple[e]] += forward ? 1 : 1000;
-        }
-        sum += log((double)(index->offset[v + 1] - index->offset[v] + 1));
-    }
-    for (int64_t i = 0; i < graph->count; i++) assert_int_equal(seen[i], 1001);
-    if (graph->count > 0)
-        assert_true(fabs((double)index->graph.mean_log_degree - sum / graph->entities) < 1e-6);
-    free(seen);
-}
-
-static void test_index(void **state) {
+static void test_keys(void **state) {
     (void)state;
-    oracle_random random = {.seed = SEED, .step = 1};
+    lab bench;
+    lab_open_on(&bench, &vlp_cpu_backend, 1, SEED);
     for (int round = 0; round < 400; round++) {
-        oracle_graph graph;
-        vlp_path_index index;
-        oracle_graph_small(&graph, &random);
-        assert_int_equal(
-            vlp_path_index_make(&index, graph.triples, graph.count, graph.entities, graph.relations),
-            VLP_OK);
-        assert_int_equal(index.offset[graph.entities], 2 * graph.count);
-        expect_edges(&index, &graph);
-        expect_keys(&index, &graph);
-        vlp_path_index_free(&index);
-        oracle_graph_free(&graph);
+        path_case one;
+        random_case(&one, &bench, true);
+        expect_keys(&one.keys_host, &one.host, &one.graph_source);
+        double sum = 0;
+        for (int32_t v = 0; v < one.world.entities; v++)
+            sum += log((double)(one.host.offset[v + 1] - one.host.offset[v] + 1));
+        if (one.world.triples > 0)
+            assert_true(fabs((double)one.host.mean_log_degree - sum / one.world.entities) < 1e-6);
+        else
+            assert_true(one.host.mean_log_degree == 1);
+        path_case_close(&one);
+        lab_clear(&bench);
     }
+    lab_close(&bench);
 }
 
 /* ---- Random choices ------------------------------------------------------------------------------ */
@@ -135,7 +117,7 @@ static void check_choose(lab *bench) {
     oracle_graph graph;
     oracle_graph_make(&graph, ORACLE_TWO_HUBS, 80, 1, -1, &bench->random);
     path_case_open(&one, bench, &graph, path_case_form(bench, &graph, true));
-    const vlp_path_keys *keys = &one.index.keys;
+    const vlp_path_keys *keys = &one.keys_host;
     int32_t count = 7;
     int64_t steps = keys->count, capacity = count * keys->most_answers, hidden = 0, more = 0;
     vlp_path_keys on = *keys;
@@ -427,8 +409,8 @@ static void check_messages(lab *bench) {
         double *got = lab_get(bench, out, size);
         for (int64_t l = 0; l < one.world.form.layers; l++)
             for (int64_t e = 0; e < edges; e++) {
-                bool forward = one.index.relation[e] < one.world.form.relations / 2;
-                double *factor = at.factors + (l * 2 + !forward) * triples + one.index.triple[e];
+                bool into_head = one.host.relation[e] < one.world.form.relations / 2;
+                double *factor = at.factors + (l * 2 + into_head) * triples + one.host.triple[e];
                 smooth += expect_slope(factor, &at, expected_score, got[l * edges + e]);
                 all++;
             }
@@ -472,18 +454,16 @@ static vlp_status all_operations(const path_case *one, const vlp_backend *backen
     float score;
     int32_t head = 0, relation = 0;
     vlp_path_queries query = {.count = 1, .heads = &head, .relations = &relation};
-    vlp_path_index index = {0};
+    vlp_path_keys keys = {0};
     vlp_status status = backend->open(&compute, 1);
-    if (status == VLP_OK)
-        status = vlp_path_index_make(&index, one->world.items, one->world.triples, one->world.entities,
-                                     one->world.form.relations / 2);
+    if (status == VLP_OK) status = vlp_path_keys_make(&keys, &one->host);
     if (status == VLP_OK)
         status = backend->paths->step(compute, loss, &one->grads, &one->model, &one->batch,
                                       &(vlp_path_options){.far = 1});
     if (status == VLP_OK) status = backend->paths->scores(compute, scores, &one->model, &query);
     if (status == VLP_OK)
         status = backend->paths->message_gradients(compute, &score, messages, &one->model, &query, 1);
-    vlp_path_index_free(&index);
+    vlp_path_keys_free(&keys);
     backend->close(compute);
     return status;
 }
@@ -519,7 +499,7 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_index),    cmocka_unit_test(test_choices), cmocka_unit_test(test_choose),
+        cmocka_unit_test(test_keys),     cmocka_unit_test(test_choices), cmocka_unit_test(test_choose),
         cmocka_unit_test(test_scores),   cmocka_unit_test(test_middle),  cmocka_unit_test(test_many),
         cmocka_unit_test(test_removed),  cmocka_unit_test(test_limit),   cmocka_unit_test(test_ties),
         cmocka_unit_test(test_messages), cmocka_unit_test(test_table),   cmocka_unit_test(test_memory),

@@ -226,7 +226,7 @@ typedef struct vlp_path_operations {
     vlp_status (*scores)(vlp_compute *compute, float *scores, const vlp_path_model *model,
                          const vlp_path_queries *queries);
     /* For one query and answer: *score, and out (layers, 2 triples), the derivative of the score with
-     * respect to a factor of the message along each edge of the graph in each layer; 0 where an edge is
+     * respect to a factor of the message through each slot of the graph in each layer; 0 where it is
      * not read. */
     vlp_status (*message_gradients)(vlp_compute *compute, float *score, float *out,
                                     const vlp_path_model *model, const vlp_path_queries *query,

@@ -139,32 +139,36 @@ VLP_FORMULA float vlp_path_initial(const vlp_path_form *form, vlp_path_table tab
 
 /* ---- The graph ----------------------------------------------------------------------------------- */
 
-/* Both directions of every triple: triple (h, r, t) is the edge h -> t of relation r and the edge t -> h
- * of relation r + |R|. Edges are sorted by destination, then relation, then source. */
+/* Both directions of every triple, in the rows of a vlp_graph (graph/graph.h): a triple (h, r, t) is the
+ * slot (r, t) of h's row and the slot (r + |R|, h) of t's row; slots of a row are sorted by relation.
+ * Through slot (r, u) of v's row v gets the message of the edge (u, inverse of r, v). */
 typedef struct vlp_path_graph {
     int32_t entities;
     int32_t relations; /* 2 |R| */
     int64_t triples;
-    const int64_t *offset;   /* (entities + 1) edges into an entity */
-    const int32_t *source;   /* (2 triples) */
+    const int64_t *offset;   /* (entities + 1) into the slots */
+    const int32_t *neighbor; /* (2 triples) */
     const int32_t *relation; /* (2 triples) */
     const int32_t *triple;   /* (2 triples) */
+    /* Of vlp_path_graph_measure. */
     float mean_log_degree;   /* mean over entities of log(degree + 1); 1 where that is 0 */
-    /* Degrees up to this one are frequent: rows of one degree are worth a product of their own. */
-    int32_t frequent_degree;
+    int32_t frequent_degree; /* rows of a degree up to this one are worth a product of their own */
 } vlp_path_graph;
+
+/* Sets what follows from the arrays, which are in host memory. */
+void vlp_path_graph_measure(vlp_path_graph *graph);
 
 VLP_FORMULA int32_t vlp_path_inverse(int32_t relation, int32_t relations) {
     return relation < relations / 2 ? relation + relations / 2 : relation - relations / 2;
 }
 
-/* s_v of an entity with `degree` edges into it. */
+/* s_v of an entity with `degree` slots. */
 VLP_FORMULA float vlp_path_degree_scale(const vlp_path_graph *graph, int64_t degree) {
     return logf((float)(degree + 1)) / graph->mean_log_degree;
 }
 
-/* All keys (h, r) with answers: key i has the answers source[offset[i] .. offset[i + 1]) of the graph,
- * whose edges into h are of the inverse relation. */
+/* All keys (h, r) with answers: those of key i are the neighbours of the slots offset[i] .. offset[i +
+ * 1], which are all slots of one row and relation. */
 typedef struct vlp_path_keys {
     int64_t count;
     const int32_t *heads, *relations; /* (count) */
@@ -172,17 +176,9 @@ typedef struct vlp_path_keys {
     int64_t most_answers;             /* of a key */
 } vlp_path_keys;
 
-/* Graph and keys in host memory, made from distinct triples of relations 0 .. |R| - 1. */
-typedef struct vlp_path_index {
-    vlp_path_graph graph;
-    vlp_path_keys keys;
-    int64_t *offset, *key_offset; /* the arrays that graph and keys point to */
-    int32_t *source, *relation, *triple, *key_head, *key_relation;
-} vlp_path_index;
-
-vlp_status vlp_path_index_make(vlp_path_index *out, const vlp_triple *triples, int64_t count,
-                               int32_t entities, int32_t relations);
-void vlp_path_index_free(vlp_path_index *index); /* one that was made, or zeros */
+/* The keys of a graph; arrays of both are in host memory. */
+vlp_status vlp_path_keys_make(vlp_path_keys *out, const vlp_path_graph *graph);
+void vlp_path_keys_free(vlp_path_keys *keys); /* those of vlp_path_keys_make, or zeros */
 
 /* ---- Random choices ------------------------------------------------------------------------------ */
 
@@ -224,7 +220,7 @@ VLP_FORMULA uint64_t vlp_path_key_seed(uint64_t seed, int64_t step, int32_t key)
 typedef struct vlp_path_batch {
     int32_t count;
     int32_t *heads, *relations; /* (count) */
-    int64_t *answers;           /* (count) the first answer's position in the graph's sources */
+    int64_t *answers;           /* (count) the slot of the first answer */
     int64_t *offset;            /* (count + 1) where a key's answers begin in `hidden` */
     uint8_t *hidden;  /* (capacity) which of the answers are hidden: of every key at least one */
     int64_t capacity; /* at least count * most_answers */

@@ -136,7 +136,7 @@ static vlp_status run_key(vlp_compute *compute, path_work *work, const step_oper
     const path_sizes *sizes = &work->weights->sizes;
     const vlp_path_graph *graph = operands->model->graph;
     uint32_t share = vlp_path_share(options->far);
-    path_key key = {.answers = graph->source + batch->answers[i],
+    path_key key = {.answers = graph->neighbor + batch->answers[i],
                     .hidden = batch->hidden + batch->offset[i],
                     .count = answers_of(batch, i),
                     .weight = sqrt((double)answers_of(batch, i)) / operands->weights,
@@ -327,7 +327,7 @@ static void write_messages(float *out, const path_local *local, const float *mes
     memset(out, 0, (size_t)(layers * edges) * sizeof *out);
     for (int32_t l = 0; l < layers; l++)
         for (int32_t edge = 0; edge < local->edge_count; edge++)
-            out[l * edges + local->edge_ids[edge]] = messages[(int64_t)l * local->edge_count + edge];
+            out[l * edges + local->slots[edge]] = messages[(int64_t)l * local->edge_count + edge];
 }
 
 static vlp_status backward_answer(vlp_compute *compute, path_work *work, float *out, int64_t edges) {
@@ -362,7 +362,7 @@ static vlp_status explain(vlp_compute *compute, float *score, float *out, const 
                         .answers = &answer,
                         .answer_count = 1,
                         .classes = paths->weights.classes,
-                        .edge_ids = true};
+                        .slots = true};
     work->slot = paths->weights.slots[query->relations[0]];
     remove_listed(&work->local, query, 0);
     vlp_status status = path_local_build(&work->local, &scope);

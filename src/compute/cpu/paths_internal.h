@@ -47,8 +47,8 @@ typedef struct path_local {
     int64_t node_capacity;
     path_edge *edges;
     int64_t edge_capacity;
-    int32_t *edge_ids; /* (edges) positions in the graph, where wanted */
-    int64_t id_capacity;
+    int32_t *slots; /* (edges) of the graph, where wanted */
+    int64_t slot_capacity;
     int32_t *order; /* computed nodes by class: order[class_begin[c] .. class_begin[c + 1]) */
     int64_t order_capacity;
     int32_t class_begin[PATH_CLASSES + 2];
@@ -76,15 +76,15 @@ typedef struct path_scope {
     const int32_t *answers; /* (answer_count), and these */
     int64_t answer_count;
     int32_t classes; /* degrees below it have one */
-    bool edge_ids;
+    bool slots;      /* are wanted */
 } path_scope;
 
 vlp_status path_local_open(path_local *local, const vlp_path_graph *graph);
 void path_local_close(path_local *local);
-/* Take out: the edge into an entity and its other direction; all edges between an entity and the
- * sources of such edges; triples with a probability of share / 2^16, of which nothing else is out; a
+/* Take out: both edges of a slot of an entity; all edges between an entity and others that are hidden;
+ * triples with a probability of share / 2^16, of which nothing else is out; a
  * triple. */
-void path_local_hide(path_local *local, const vlp_path_graph *graph, int32_t entity, int64_t edge);
+void path_local_hide(path_local *local, const vlp_path_graph *graph, int32_t entity, int64_t slot);
 void path_local_hide_pairs(path_local *local, const vlp_path_graph *graph, int32_t entity,
                            const int32_t *others, const uint8_t *hidden, int64_t count);
 void path_local_drop(path_local *local, const vlp_path_graph *graph, uint64_t seed, uint32_t share);

@@ -57,7 +57,7 @@ void path_local_close(path_local *local) {
     vlp_free(local->incident);
     vlp_free(local->nodes);
     vlp_free(local->edges);
-    vlp_free(local->edge_ids);
+    vlp_free(local->slots);
     vlp_free(local->order);
     vlp_free(local->queue);
     vlp_free(local->spare);
@@ -77,10 +77,10 @@ void path_local_clear(path_local *local) {
 
 /* ---- Edges that are out -------------------------------------------------------------------------- */
 
-void path_local_hide(path_local *local, const vlp_path_graph *graph, int32_t entity, int64_t edge) {
-    set_bit(local->removed, graph->triple[edge]);
+void path_local_hide(path_local *local, const vlp_path_graph *graph, int32_t entity, int64_t slot) {
+    set_bit(local->removed, graph->triple[slot]);
     set_bit(local->incident, entity);
-    set_bit(local->incident, graph->source[edge]);
+    set_bit(local->incident, graph->neighbor[slot]);
 }
 
 void path_local_hide_pairs(path_local *local, const vlp_path_graph *graph, int32_t entity,
@@ -88,8 +88,8 @@ void path_local_hide_pairs(path_local *local, const vlp_path_graph *graph, int32
     uint64_t *marks = local->visited; /* not yet in use */
     for (int64_t i = 0; i < count; i++)
         if (hidden[i]) set_bit(marks, others[i]);
-    for (int64_t edge = graph->offset[entity]; edge < graph->offset[entity + 1]; edge++)
-        if (get_bit(marks, graph->source[edge])) path_local_hide(local, graph, entity, edge);
+    for (int64_t slot = graph->offset[entity]; slot < graph->offset[entity + 1]; slot++)
+        if (get_bit(marks, graph->neighbor[slot])) path_local_hide(local, graph, entity, slot);
     memset(marks, 0, (size_t)words(local->entity_capacity) * sizeof *marks);
 }
 
@@ -126,10 +126,10 @@ static vlp_status expand(path_local *local, const vlp_path_graph *graph, int32_t
     for (int32_t i = begin; i < end; i++) {
         int32_t entity = local->nodes[i].entity;
         bool check = may_be_out(local, entity);
-        for (int64_t edge = graph->offset[entity]; edge < graph->offset[entity + 1]; edge++) {
-            int32_t source = graph->source[edge];
+        for (int64_t slot = graph->offset[entity]; slot < graph->offset[entity + 1]; slot++) {
+            int32_t source = graph->neighbor[slot];
             if (get_bit(local->visited, source)) continue;
-            if (check && get_bit(local->removed, graph->triple[edge])) continue;
+            if (check && get_bit(local->removed, graph->triple[slot])) continue;
             set_bit(local->visited, source);
             ++*counted;
             if (only_chosen && !get_bit(local->chosen, source)) continue;
@@ -253,14 +253,14 @@ static int group_of(edge_groups groups, int32_t number) {
     return source >= groups.all ? 3 : (source >= groups.nearer) + (source >= groups.same);
 }
 
-/* The positions in the graph of a node's edges, which are set. */
-static void set_edge_ids(path_local *local, const vlp_path_graph *graph, const path_node *node) {
+/* The slots of a node's edges, which are set. */
+static void set_slots(path_local *local, const vlp_path_graph *graph, const path_node *node) {
     int32_t at[4] = {node->begin, node->same, node->farther, 0};
     edge_groups groups = groups_of(local, node);
-    for (int64_t edge = graph->offset[node->entity]; edge < graph->offset[node->entity + 1]; edge++) {
-        int group = group_of(groups, local->number[graph->source[edge]]);
-        if (group == 3 || get_bit(local->removed, graph->triple[edge])) continue;
-        local->edge_ids[at[group]++] = (int32_t)edge;
+    for (int64_t slot = graph->offset[node->entity]; slot < graph->offset[node->entity + 1]; slot++) {
+        int group = group_of(groups, local->number[graph->neighbor[slot]]);
+        if (group == 3 || get_bit(local->removed, graph->triple[slot])) continue;
+        local->slots[at[group]++] = (int32_t)slot;
     }
 }
 
@@ -271,14 +271,14 @@ static void set_edges(path_local *local, const vlp_path_graph *graph, path_node 
     path_edge unread, *to[4] = {local->edges + local->edge_count, same, farther, &unread};
     edge_groups groups = groups_of(local, node);
     int32_t degree = (int32_t)(end - begin);
-    for (int64_t edge = begin; edge < end; edge++) {
-        if (check && get_bit(local->removed, graph->triple[edge])) {
+    for (int64_t slot = begin; slot < end; slot++) {
+        if (check && get_bit(local->removed, graph->triple[slot])) {
             degree--;
             continue;
         }
-        int32_t number = local->number[graph->source[edge]];
+        int32_t number = local->number[graph->neighbor[slot]];
         int group = group_of(groups, number);
-        *to[group] = (path_edge){number, graph->relation[edge]};
+        *to[group] = (path_edge){number, vlp_path_inverse(graph->relation[slot], graph->relations)};
         to[group] += group < 3;
     }
     int32_t same_count = (int32_t)(to[1] - same), farther_count = (int32_t)(to[2] - farther);
@@ -299,8 +299,7 @@ static vlp_status grow_edges(path_local *local, int64_t degree, bool ids) {
     VLP_TRY(vlp_grow(&local->spare, &local->spare_capacity, 2 * degree, sizeof *local->spare,
                      "a local graph"));
     if (!ids) return VLP_OK;
-    return vlp_grow(&local->edge_ids, &local->id_capacity, needed, sizeof *local->edge_ids,
-                    "a local graph");
+    return vlp_grow(&local->slots, &local->slot_capacity, needed, sizeof *local->slots, "a local graph");
 }
 
 /* Edges of the nodes in the queue, which grows by the sources they are the first to need. A source of a
@@ -312,11 +311,11 @@ static vlp_status follow_edges(path_local *local, const path_scope *scope) {
         path_node *node = local->nodes + local->queue[at];
         int64_t degree = graph->offset[node->entity + 1] - graph->offset[node->entity];
         if (local->edge_count + degree > local->edge_capacity || 2 * degree > local->spare_capacity ||
-            scope->edge_ids)
-            VLP_TRY(grow_edges(local, degree, scope->edge_ids));
+            scope->slots)
+            VLP_TRY(grow_edges(local, degree, scope->slots));
         set_edges(local, graph, node, local->spare, local->spare + degree);
         node->rows = (uint8_t)(node->degree < scope->classes ? node->degree : scope->classes);
-        if (scope->edge_ids) set_edge_ids(local, graph, node);
+        if (scope->slots) set_slots(local, graph, node);
         if (scope->all || node->last < 2) continue;
         for (int32_t edge = node->begin; edge < node->end; edge++) {
             int32_t source = local->edges[edge].source;
