@@ -46,23 +46,27 @@ vlp_status cpu_paths_use(vlp_compute *compute, const path_kernels *kernels) {
     return VLP_OK;
 }
 
-/* The state of the path model, with the weights of a model. */
-static vlp_status open_paths(vlp_compute *compute, const vlp_path_model *model) {
+/* The state of the path model, with the weights of a model; bf16: its update matrices are rounded where
+ * that is faster. */
+static vlp_status open_paths(vlp_compute *compute, const vlp_path_model *model, bool bf16) {
     assert(model->form->layers >= 1 && model->form->layers <= VLP_PATH_MAX_LAYERS);
     assert(model->form->dim % 8 == 0 && model->form->dim <= VLP_PATH_MAX_DIM);
     assert(model->form->relations == model->graph->relations);
     VLP_TRY(open_state(compute));
     struct cpu_paths *paths = compute->paths;
+    const path_bf16_kernels *rounded =
+        bf16 && paths->kernels == path_kernel_versions[0] ? path_bf16_choose() : NULL;
     if (!paths->works) paths->works = vlp_alloc_zero((size_t)compute->threads, sizeof *paths->works);
     if (!paths->works) return VLP_ERROR_MEMORY;
     for (int i = 0; i < compute->threads; i++) {
         path_work *work = paths->works + i;
         work->kernels = paths->kernels;
+        work->bf16 = rounded;
         work->weights = &paths->weights;
         work->graph = model->graph;
         VLP_TRY(path_local_open(&work->local, model->graph));
     }
-    return path_weights_set(compute, &paths->weights, model);
+    return path_weights_set(compute, &paths->weights, model, rounded);
 }
 
 /* ---- The batch ----------------------------------------------------------------------------------- */
@@ -196,7 +200,7 @@ static vlp_status run_groups(vlp_compute *compute, const step_operands *operands
 static vlp_status train_step(vlp_compute *compute, double *loss, const vlp_path_tables *grads,
                              const vlp_path_model *model, const vlp_path_batch *batch,
                              const vlp_path_options *options) {
-    VLP_TRY(open_paths(compute, model));
+    VLP_TRY(open_paths(compute, model, options->bf16));
     struct cpu_paths *paths = compute->paths;
     path_sizes sizes = paths->weights.sizes;
     int32_t groups = batch->count < PATH_GROUPS ? batch->count : PATH_GROUPS;
@@ -297,7 +301,7 @@ static vlp_status score_range(vlp_compute *compute, float *scores, const vlp_pat
 
 static vlp_status score_queries(vlp_compute *compute, float *scores, const vlp_path_model *model,
                                 const vlp_path_queries *queries) {
-    VLP_TRY(open_paths(compute, model));
+    VLP_TRY(open_paths(compute, model, false));
     struct cpu_paths *paths = compute->paths;
     VLP_TRY(sort_queries(paths, queries, model->form->relations));
     for (int32_t begin = 0, end = 0; begin < queries->count; begin = end) {
@@ -350,7 +354,7 @@ static vlp_status backward_answer(vlp_compute *compute, path_work *work, float *
 
 static vlp_status explain(vlp_compute *compute, float *score, float *out, const vlp_path_model *model,
                           const vlp_path_queries *query, int32_t answer) {
-    VLP_TRY(open_paths(compute, model));
+    VLP_TRY(open_paths(compute, model, false));
     struct cpu_paths *paths = compute->paths;
     path_work *work = paths->works;
     VLP_TRY(path_weights_ask(compute, &paths->weights, model, query->relations, 1));

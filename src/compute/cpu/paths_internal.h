@@ -29,7 +29,6 @@ typedef struct path_node {
     int32_t entity, degree;
     int32_t begin, same, farther, end; /* edges from nearer nodes, from the same level, from farther */
     uint8_t level;
-    uint8_t last; /* the last layer whose state is needed; 0: none is computed */
     uint8_t rows; /* its class: the degree, or `classes` for degrees without one */
 } path_node;
 
@@ -43,8 +42,10 @@ typedef struct path_local {
     bool check_all;     /* every entity may have one */
     int64_t entity_capacity, triple_capacity;
 
+    int32_t *found;   /* (entities + 1) those of the nodes */
     path_node *nodes; /* in breadth-first order */
-    int64_t node_capacity;
+    uint8_t *last;    /* (nodes) the last layer whose state is needed; 0: none is computed */
+    int64_t node_capacity, last_capacity;
     path_edge *edges;
     int64_t edge_capacity;
     int32_t *slots; /* (edges) of the graph, where wanted */
@@ -131,20 +132,26 @@ typedef struct path_weights {
     float *queries;  /* (asked_count, width) q_r */
     float *relation; /* (asked_count, layers, relations, width) w_l */
 
-    float *update;            /* (layers, classes + 2, 5 width, width) W + s W' by class, then W, W' */
-    float *transposed;        /* (layers, classes + 2, width, 5 width) the same, transposed */
-    float *bias;              /* (layers, classes + 2, width) b + s b' by class, then b, b' */
-    float *norm;              /* (layers, 2, width) scale, shift */
-    float *hidden;            /* (2, width, hidden) of x, of q */
-    float *transposed_hidden; /* (hidden, width) of x */
-    float *hidden_bias;       /* (hidden) */
-    float *output;            /* (hidden) */
+    float *update;             /* (layers, classes + 2, 5 width, width) W + s W' by class, then W, W' */
+    float *transposed;         /* (layers, classes + 2, width, 5 width) the same, transposed */
+    uint32_t *update_bf16;     /* (layers, classes + 2, 5 width / 2, width) pairs of rows; NULL: none */
+    uint32_t *transposed_bf16; /* (layers, classes + 2, width / 2, 5 width) */
+    float *bias;               /* (layers, classes + 2, width) b + s b' by class, then b, b' */
+    float *norm;               /* (layers, 2, width) scale, shift */
+    float *hidden;             /* (2, width, hidden) of x, of q */
+    float *transposed_hidden;  /* (hidden, width) of x */
+    float *hidden_bias;        /* (hidden) */
+    float *output;             /* (hidden) */
     float output_bias;
     float scales[PATH_CLASSES]; /* s of a degree */
 } path_weights;
 
-/* Sets all but what depends on the relations asked for. */
-vlp_status path_weights_set(vlp_compute *compute, path_weights *weights, const vlp_path_model *model);
+struct path_kernels;
+struct path_bf16_kernels;
+
+/* Sets all but what depends on the relations asked for. bf16: NULL, or to round update matrices with. */
+vlp_status path_weights_set(vlp_compute *compute, path_weights *weights, const vlp_path_model *model,
+                            const struct path_bf16_kernels *bf16);
 /* The relations of queries: each distinct one gets a slot. */
 vlp_status path_weights_ask(vlp_compute *compute, path_weights *weights, const vlp_path_model *model,
                             const int32_t *relations, int32_t count);
@@ -207,12 +214,11 @@ typedef struct path_key {
 
 /* ---- One query ----------------------------------------------------------------------------------- */
 
-struct path_kernels;
-
 /* What a thread computes a query with. */
 typedef struct path_work {
     path_local local;
     const struct path_kernels *kernels;
+    const struct path_bf16_kernels *bf16; /* NULL: products are in fp32 */
     const path_weights *weights;
     const vlp_path_graph *graph;
     int32_t slot; /* the query's relation */
@@ -233,6 +239,7 @@ typedef struct path_work {
     float *z, *scaled;           /* (PATH_ROWS, width) */
     float *hidden;               /* (PATH_ROWS, hidden) */
     int32_t *largest, *smallest; /* (PATH_ROWS, width) */
+    uint32_t *y_bf16, *z_bf16;   /* (PATH_ROWS, 5 width / 2), (PATH_ROWS, width / 2) pairs */
 } path_work;
 
 void path_work_free(vlp_compute *compute, path_work *work);

@@ -77,6 +77,22 @@ typedef struct path_kernels {
                              const float *offset, const float *output, int32_t count, int64_t width);
 } path_kernels;
 
+/* Products of factors that are rounded to bf16, in pairs along the index that is summed over. */
+typedef struct path_bf16_kernels {
+    /* Pairs of neighbours of a row, (count / 2); count is a multiple of 32. */
+    void (*pack)(uint32_t *to, const float *from, int64_t count);
+    /* Pairs of rows, (rows / 2 rounded up, width); a missing last row is zeros. */
+    void (*pack_pairs)(uint32_t *to, const float *from, int64_t rows, int64_t width);
+    /* As those of path_kernels: a (m, pairs), b (pairs, n); a (pairs, m), b (pairs, n). */
+    void (*product)(float *c, const uint32_t *a, const uint32_t *b, int32_t m, int64_t n, int64_t pairs,
+                    bool add);
+    void (*outer)(float *c, float *scaled, float scale, const uint32_t *a, const uint32_t *b,
+                  int64_t pairs, int64_t m, int64_t n);
+} path_bf16_kernels;
+
+/* NULL where the processor has no products of bf16. */
+const path_bf16_kernels *path_bf16_choose(void);
+
 /* All versions, the best first, then NULL; the last runs everywhere. */
 extern const path_kernels *const path_kernel_versions[];
 /* The best that runs here. */

@@ -15,6 +15,11 @@ void path_work_free(vlp_compute *compute, path_work *work) {
 
 /* ---- Memory -------------------------------------------------------------------------------------- */
 
+/* To two vectors. */
+static int64_t padded(int64_t count) {
+    return (count + 31) / 32 * 32;
+}
+
 static float *take(float **next, int64_t count) {
     float *taken = *next;
     *next += (count + 15) / 16 * 16;
@@ -25,7 +30,7 @@ static vlp_status open_blocks(vlp_compute *compute, path_work *work) {
     const path_sizes *sizes = &work->weights->sizes;
     int64_t width = sizes->width;
     VLP_TRY(path_array_grow(compute, &work->block_array,
-                            PATH_ROWS * (2 * PATH_PARTS * width + 4 * width + sizes->hidden) +
+                            PATH_ROWS * (3 * PATH_PARTS * width + 5 * width + sizes->hidden) +
                                 sizes->hidden));
     float *next = work->block_array.values;
     work->y = take(&next, PATH_ROWS * PATH_PARTS * width);
@@ -36,6 +41,8 @@ static vlp_status open_blocks(vlp_compute *compute, path_work *work) {
     work->offset = take(&next, sizes->hidden);
     work->largest = (int32_t *)(void *)take(&next, PATH_ROWS * width);
     work->smallest = (int32_t *)(void *)take(&next, PATH_ROWS * width);
+    work->y_bf16 = (uint32_t *)(void *)take(&next, PATH_ROWS * PATH_PARTS * width / 2);
+    work->z_bf16 = (uint32_t *)(void *)take(&next, PATH_ROWS * width / 2);
     return VLP_OK;
 }
 
@@ -125,21 +132,32 @@ static void add_rows(float *to, const float *from, const float *scales, int64_t 
         for (int64_t j = 0; j < width; j++) to[i * width + j] += scales[i] * from[i * width + j];
 }
 
+/* c (count, width) += y W, `matrix` the number of W among the update matrices; y_bf16 is y. */
+static void multiply_y(path_work *work, float *c, int64_t matrix, int32_t count) {
+    const path_weights *weights = work->weights;
+    int64_t width = weights->sizes.width, size = weights->sizes.matrix;
+    if (work->bf16)
+        work->bf16->product(c, work->y_bf16, weights->update_bf16 + matrix * size / 2, count, width,
+                            PATH_PARTS * width / 2, true);
+    else
+        work->kernels->product(c, work->y, weights->update + matrix * size, count, width,
+                               PATH_PARTS * width, true);
+}
+
 /* z of a block from y. Degrees that are not frequent take two products. */
 static void multiply(path_work *work, int32_t l, const int32_t *rows, int32_t count) {
     const path_weights *weights = work->weights;
-    int64_t width = weights->sizes.width, matrix = weights->sizes.matrix;
+    int64_t width = weights->sizes.width;
     int32_t class = work->local.nodes[rows[0]].rows;
     int64_t at = path_matrix(weights, l, class);
+    if (work->bf16) work->bf16->pack(work->y_bf16, work->y, padded(count * PATH_PARTS * width));
     fill_rows(work->z, weights->bias + at * width, width, count);
-    work->kernels->product(work->z, work->y, weights->update + at * matrix, count, width,
-                           PATH_PARTS * width, true);
+    multiply_y(work, work->z, at, count);
     if (class < weights->classes) return;
     float scales[PATH_ROWS];
     scales_of(scales, work, rows, count);
     fill_rows(work->scaled, weights->bias + (at + 1) * width, width, count);
-    work->kernels->product(work->scaled, work->y, weights->update + (at + 1) * matrix, count, width,
-                           PATH_PARTS * width, true);
+    multiply_y(work, work->scaled, at + 1, count);
     add_rows(work->z, work->scaled, scales, width, count);
 }
 
@@ -153,7 +171,7 @@ static void forward_layer(path_work *work, int32_t l, bool keep) {
         while (at < end) {
             int32_t rows[PATH_ROWS], count = 0;
             for (; at < end && count < PATH_ROWS; at++)
-                if (*at < local->reached[l + 1] && local->nodes[*at].last > l) rows[count++] = *at;
+                if (*at < local->reached[l + 1] && local->last[*at] > l) rows[count++] = *at;
             if (count == 0) continue;
             work->kernels->aggregate(work->y, NULL, NULL, &layer, rows, count);
             multiply(work, l, rows, count);
@@ -267,37 +285,60 @@ static void readout_backward(path_work *work, const path_gradients *grads,
 
 /* ---- Layers, backward ---------------------------------------------------------------------------- */
 
+/* From the gradients z of a block by way of the update matrix W: y_grad = or += z W^T, W's gradient
+ * += y^T z, and where `scaled` is not NULL that += scale times the same. */
+typedef struct matrix_gradient {
+    int64_t matrix; /* the number of W */
+    bool add;
+    float *update, *scaled;
+    float scale;
+} matrix_gradient;
+
+static void multiply_z(path_work *work, const matrix_gradient *to, const float *z, int32_t count) {
+    const path_weights *weights = work->weights;
+    const path_bf16_kernels *bf16 = work->bf16;
+    int64_t width = weights->sizes.width, size = weights->sizes.matrix, parts = PATH_PARTS * width;
+    if (bf16) {
+        bf16->pack(work->z_bf16, z, padded(count * width));
+        bf16->product(work->y_grad, work->z_bf16, weights->transposed_bf16 + to->matrix * size / 2,
+                      count, parts, width / 2, to->add);
+        bf16->pack_pairs(work->z_bf16, z, count, width);
+        bf16->outer(to->update, to->scaled, to->scale, work->y_bf16, work->z_bf16, (count + 1) / 2,
+                    parts, width);
+    } else {
+        work->kernels->product(work->y_grad, z, weights->transposed + to->matrix * size, count, parts,
+                               width, to->add);
+        work->kernels->outer(to->update, to->scaled, to->scale, work->y, z, count, parts, width);
+    }
+}
+
 /* A block's way back from the gradients of z, rows of work->changes. */
 static void backward_block(path_work *work, const path_gradients *grads, const path_scatter *scatter,
                            const path_layer *layer, int32_t begin, int32_t count) {
     const path_weights *weights = work->weights;
-    const path_kernels *kernels = work->kernels;
     const int32_t *rows = work->rows + begin;
     int64_t width = weights->sizes.width, matrix = weights->sizes.matrix;
     int32_t class = work->local.nodes[rows[0]].rows;
     int64_t at = path_matrix(weights, layer->layer, class);
     float *update = grads->update + 2 * layer->layer * matrix;
-    /* Rows behind the last of a product are overwritten: changes are read from a block of their own. */
+    bool frequent = class < weights->classes;
+    /* Products read whole tiles of rows: changes are read from a block of their own. */
     memcpy(work->z, work->changes + begin * width, (size_t)(count * width) * sizeof(float));
-    kernels->aggregate(work->y, work->largest, work->smallest, layer, rows, count);
-    kernels->product(work->y_grad, work->z, weights->transposed + at * matrix, count, PATH_PARTS * width,
-                     width, false);
-    if (class < weights->classes) {
-        kernels->outer(update, update + matrix, weights->scales[class], work->y, work->z, count,
-                       PATH_PARTS * width, width);
-    } else {
+    work->kernels->aggregate(work->y, work->largest, work->smallest, layer, rows, count);
+    if (work->bf16) work->bf16->pack_pairs(work->y_bf16, work->y, count, PATH_PARTS * width);
+    matrix_gradient plain = {at, false, update, frequent ? update + matrix : NULL,
+                             frequent ? weights->scales[class] : 0};
+    multiply_z(work, &plain, work->z, count);
+    if (!frequent) {
         float scales[PATH_ROWS];
         scales_of(scales, work, rows, count);
         memset(work->scaled, 0, (size_t)(count * width) * sizeof(float));
         add_rows(work->scaled, work->z, scales, width, count);
-        kernels->product(work->y_grad, work->scaled, weights->transposed + (at + 1) * matrix, count,
-                         PATH_PARTS * width, width, true);
-        kernels->outer(update, NULL, 0, work->y, work->z, count, PATH_PARTS * width, width);
-        kernels->outer(update + matrix, NULL, 0, work->y, work->scaled, count, PATH_PARTS * width,
-                       width);
+        matrix_gradient scaled = {at + 1, true, update + matrix, NULL, 0};
+        multiply_z(work, &scaled, work->scaled, count);
     }
     path_block block = {rows, count, work->y, work->y_grad, work->largest, work->smallest};
-    kernels->scatter(scatter, layer, &block);
+    work->kernels->scatter(scatter, layer, &block);
 }
 
 /* The rows of a layer that have received a gradient, by class: work->rows[begins[c] .. begins[c + 1]).

@@ -42,6 +42,9 @@ vlp_status path_local_open(path_local *local, const vlp_path_graph *graph) {
     local->number = vlp_alloc((size_t)graph->entities, sizeof *local->number);
     if (!local->number) return VLP_ERROR_MEMORY;
     for (int32_t v = 0; v < graph->entities; v++) local->number[v] = -1;
+    vlp_free(local->found);
+    local->found = vlp_alloc((size_t)graph->entities + 1, sizeof *local->found);
+    if (!local->found) return VLP_ERROR_MEMORY;
     VLP_TRY(grow_bits(&local->visited, graph->entities));
     VLP_TRY(grow_bits(&local->chosen, graph->entities));
     VLP_TRY(grow_bits(&local->incident, graph->entities));
@@ -55,7 +58,9 @@ void path_local_close(path_local *local) {
     vlp_free(local->chosen);
     vlp_free(local->removed);
     vlp_free(local->incident);
+    vlp_free(local->found);
     vlp_free(local->nodes);
+    vlp_free(local->last);
     vlp_free(local->edges);
     vlp_free(local->slots);
     vlp_free(local->order);
@@ -65,7 +70,7 @@ void path_local_close(path_local *local) {
 
 void path_local_clear(path_local *local) {
     size_t entity_bytes = (size_t)words(local->entity_capacity) * sizeof(uint64_t);
-    for (int32_t i = 0; i < local->node_count; i++) local->number[local->nodes[i].entity] = -1;
+    for (int32_t i = 0; i < local->node_count; i++) local->number[local->found[i]] = -1;
     memset(local->visited, 0, entity_bytes);
     memset(local->chosen, 0, entity_bytes);
     memset(local->incident, 0, entity_bytes);
@@ -110,33 +115,41 @@ static bool may_be_out(const path_local *local, int32_t entity) {
 
 /* ---- The search ---------------------------------------------------------------------------------- */
 
-static vlp_status add_node(path_local *local, int32_t entity, int32_t level) {
-    if (local->node_count == local->node_capacity)
-        VLP_TRY(vlp_grow(&local->nodes, &local->node_capacity, local->node_count + 1,
-                         sizeof *local->nodes, "a local graph"));
-    local->nodes[local->node_count] = (path_node){.entity = entity, .level = (uint8_t)level};
-    local->number[entity] = local->node_count++;
-    return VLP_OK;
+/* Rows of the graph are read in an order that only the search knows: an entity's offset is fetched ahead
+ * of the loop, and then its slots. */
+enum { FETCH_OFFSET = 16, FETCH_SLOTS = 8 };
+
+static void fetch_ahead(const vlp_path_graph *graph, const int32_t *entities, int32_t left, bool all) {
+    if (left > FETCH_OFFSET) __builtin_prefetch(graph->offset + entities[FETCH_OFFSET]);
+    if (left <= FETCH_SLOTS) return;
+    int64_t first = graph->offset[entities[FETCH_SLOTS]];
+    __builtin_prefetch(graph->neighbor + first);
+    if (all) __builtin_prefetch(graph->relation + first);
 }
 
-/* Adds the nodes of the next level, neighbours of nodes begin .. end - 1. *counted: all that are
- * reached; `only_chosen`: others than chosen ones are not added. */
-static vlp_status expand(path_local *local, const vlp_path_graph *graph, int32_t begin, int32_t end,
-                         int32_t level, bool only_chosen, int32_t *counted) {
+/* Adds the nodes of the next level, neighbours of nodes begin .. end - 1, to `found`. *counted: all that
+ * are reached; `only_chosen`: others than chosen ones are not added. */
+static void expand(path_local *local, const vlp_path_graph *graph, int32_t begin, int32_t end,
+                   bool only_chosen, int32_t *counted) {
+    uint64_t others = only_chosen ? 0 : ~UINT64_C(0), *visited = local->visited;
+    int32_t *found = local->found, count = local->node_count, reached = *counted;
     for (int32_t i = begin; i < end; i++) {
-        int32_t entity = local->nodes[i].entity;
+        int32_t entity = found[i];
         bool check = may_be_out(local, entity);
+        fetch_ahead(graph, found + i, end - i, false);
         for (int64_t slot = graph->offset[entity]; slot < graph->offset[entity + 1]; slot++) {
-            int32_t source = graph->neighbor[slot];
-            if (get_bit(local->visited, source)) continue;
+            int32_t source = graph->neighbor[slot], word = source >> 6;
             if (check && get_bit(local->removed, graph->triple[slot])) continue;
-            set_bit(local->visited, source);
-            ++*counted;
-            if (only_chosen && !get_bit(local->chosen, source)) continue;
-            VLP_TRY(add_node(local, source, level));
+            /* Every other slot leads to a new entity: no branch depends on that. */
+            uint64_t bit = UINT64_C(1) << (source & 63), fresh = bit & ~visited[word];
+            visited[word] |= bit;
+            found[count] = source;
+            count += (fresh & (local->chosen[word] | others)) != 0;
+            reached += fresh != 0;
         }
     }
-    return VLP_OK;
+    local->node_count = count;
+    *counted = reached;
 }
 
 typedef struct ranked_node {
@@ -158,21 +171,15 @@ static vlp_status limit_level(path_local *local, const vlp_path_graph *graph, in
     ranked_node *ranked = vlp_alloc((size_t)count, sizeof *ranked);
     if (!ranked) return VLP_ERROR_MEMORY;
     for (int32_t i = 0; i < count; i++) {
-        int32_t entity = local->nodes[begin + i].entity;
+        int32_t entity = local->found[begin + i];
         ranked[i] = (ranked_node){graph->offset[entity + 1] - graph->offset[entity], entity};
-        local->number[entity] = -1;
     }
     vlp_sort(ranked, count, sizeof *ranked, by_degree);
-    uint8_t level = count > 0 ? local->nodes[begin].level : 0;
     local->node_count = begin;
     for (int32_t i = 0; i < count && *left >= 0; i++) {
-        if (ranked[i].degree > *left) {
-            *left = -1;
-            break;
-        }
-        *left -= ranked[i].degree;
-        local->nodes[local->node_count] = (path_node){.entity = ranked[i].entity, .level = level};
-        local->number[ranked[i].entity] = local->node_count++;
+        bool fits = ranked[i].degree <= *left;
+        *left = fits ? *left - ranked[i].degree : -1;
+        if (fits) local->found[local->node_count++] = ranked[i].entity;
     }
     vlp_free(ranked);
     return VLP_OK;
@@ -188,7 +195,7 @@ static vlp_status search(path_local *local, const path_scope *scope) {
         int32_t end = local->node_count;
         bool only_chosen =
             level == form->layers && !scope->all && level > scope->near && form->edge_limit == 0;
-        if (left >= 0) VLP_TRY(expand(local, scope->graph, begin, end, level, only_chosen, &counted));
+        if (left >= 0) expand(local, scope->graph, begin, end, only_chosen, &counted);
         if (left >= 0 && form->edge_limit > 0) {
             VLP_TRY(limit_level(local, scope->graph, end, &left));
             counted = local->node_count;
@@ -204,37 +211,47 @@ static vlp_status search(path_local *local, const path_scope *scope) {
 }
 
 /* Every entity, those within `near` hops first. */
-static vlp_status take_all(path_local *local, const path_scope *scope) {
+static void take_all(path_local *local, const path_scope *scope) {
     int32_t begin = 0, counted = 1, entities = scope->graph->entities;
     for (int32_t hop = 1; !scope->all && hop <= scope->near; hop++) {
         int32_t end = local->node_count;
         if (begin == end) break;
-        VLP_TRY(expand(local, scope->graph, begin, end, 1, false, &counted));
+        expand(local, scope->graph, begin, end, false, &counted);
         begin = end;
     }
     local->near_count = scope->near < 0 ? 0 : local->node_count;
     for (int32_t v = 0; v < entities; v++)
-        if (local->number[v] < 0) VLP_TRY(add_node(local, v, 1));
+        if (!get_bit(local->visited, v)) local->found[local->node_count++] = v;
     if (scope->all) local->near_count = entities;
     for (int32_t level = 1; level <= scope->form->layers; level++) local->reached[level] = entities;
     local->unreached = 0;
-    return VLP_OK;
 }
 
 /* ---- What candidates depend on ------------------------------------------------------------------- */
 
-static vlp_status choose_candidates(path_local *local, const path_scope *scope) {
-    VLP_TRY(vlp_grow(&local->queue, &local->queue_capacity, local->node_count, sizeof *local->queue,
-                     "a local graph"));
-    VLP_TRY(vlp_grow(&local->order, &local->order_capacity, local->node_count, sizeof *local->order,
-                     "a local graph"));
-    for (int32_t i = 0; i < local->node_count; i++) {
-        if (i >= local->near_count && !get_bit(local->chosen, local->nodes[i].entity)) continue;
-        local->nodes[i].last = (uint8_t)scope->form->layers;
-        local->queue[local->queue_count++] = i;
-    }
+static vlp_status open_nodes(path_local *local) {
+    int64_t count = local->node_count + 1; /* one is written behind the last of the queue */
+    VLP_TRY(vlp_grow(&local->nodes, &local->node_capacity, count, sizeof *local->nodes, "a query"));
+    VLP_TRY(vlp_grow(&local->last, &local->last_capacity, count, sizeof *local->last, "a query"));
+    VLP_TRY(vlp_grow(&local->queue, &local->queue_capacity, count, sizeof *local->queue, "a query"));
+    return vlp_grow(&local->order, &local->order_capacity, count, sizeof *local->order, "a query");
+}
+
+/* Nodes and levels; candidates are the first of the queue. */
+static void set_nodes(path_local *local, const path_scope *scope) {
+    int32_t layers = scope->form->layers;
+    memset(local->last, 0, (size_t)local->node_count);
+    for (int32_t level = 0, i = 0; level <= layers; level++)
+        for (; i < local->reached[level]; i++) {
+            int32_t entity = local->found[i];
+            local->number[entity] = i;
+            local->nodes[i].entity = entity;
+            local->nodes[i].level = (uint8_t)level;
+            if (i >= local->near_count && !get_bit(local->chosen, entity)) continue;
+            local->last[i] = (uint8_t)layers;
+            local->queue[local->queue_count++] = i;
+        }
     local->candidate_count = local->queue_count;
-    return VLP_OK;
 }
 
 /* The group of an edge by its source's number: 0 nearer, 1 the same level, 2 farther, 3 not read. */
@@ -243,8 +260,9 @@ typedef struct edge_groups {
 } edge_groups;
 
 static edge_groups groups_of(const path_local *local, const path_node *node) {
+    int32_t last = local->last[node - local->nodes];
     edge_groups out = {node->level > 0 ? (uint32_t)local->reached[node->level - 1] : 0,
-                       (uint32_t)local->reached[node->level], (uint32_t)local->reached[node->last - 1]};
+                       (uint32_t)local->reached[node->level], (uint32_t)local->reached[last - 1]};
     return out;
 }
 
@@ -264,42 +282,54 @@ static void set_slots(path_local *local, const vlp_path_graph *graph, const path
     }
 }
 
+/* same, farther: room for the edges of the node, and one more. */
 static void set_edges(path_local *local, const vlp_path_graph *graph, path_node *node, path_edge *same,
                       path_edge *farther) {
     int64_t begin = graph->offset[node->entity], end = graph->offset[node->entity + 1];
     bool check = may_be_out(local, node->entity);
-    path_edge unread, *to[4] = {local->edges + local->edge_count, same, farther, &unread};
+    path_edge *nearer = local->edges + local->edge_count;
     edge_groups groups = groups_of(local, node);
-    int32_t degree = (int32_t)(end - begin);
+    int32_t degree = (int32_t)(end - begin), counts[3] = {0};
     for (int64_t slot = begin; slot < end; slot++) {
         if (check && get_bit(local->removed, graph->triple[slot])) {
             degree--;
             continue;
         }
         int32_t number = local->number[graph->neighbor[slot]];
+        path_edge edge = {number, vlp_path_inverse(graph->relation[slot], graph->relations)};
         int group = group_of(groups, number);
-        *to[group] = (path_edge){number, vlp_path_inverse(graph->relation[slot], graph->relations)};
-        to[group] += group < 3;
+        /* An edge is written behind every group and stays in its own: no branch depends on it. */
+        nearer[counts[0]] = same[counts[1]] = farther[counts[2]] = edge;
+        counts[0] += group == 0;
+        counts[1] += group == 1;
+        counts[2] += group == 2;
     }
-    int32_t same_count = (int32_t)(to[1] - same), farther_count = (int32_t)(to[2] - farther);
     node->degree = degree;
     node->begin = local->edge_count;
-    node->same = (int32_t)(to[0] - local->edges);
-    node->farther = node->same + same_count;
-    node->end = node->farther + farther_count;
-    memcpy(to[0], same, (size_t)same_count * sizeof *same);
-    memcpy(to[0] + same_count, farther, (size_t)farther_count * sizeof *farther);
+    node->same = node->begin + counts[0];
+    node->farther = node->same + counts[1];
+    node->end = node->farther + counts[2];
+    memcpy(nearer + counts[0], same, (size_t)counts[1] * sizeof *same);
+    memcpy(nearer + counts[0] + counts[1], farther, (size_t)counts[2] * sizeof *farther);
     local->edge_count = node->end;
 }
 
 static vlp_status grow_edges(path_local *local, int64_t degree, bool ids) {
-    int64_t needed = local->edge_count + degree;
+    int64_t needed = local->edge_count + degree + 1;
     VLP_TRY(
         vlp_grow(&local->edges, &local->edge_capacity, needed, sizeof *local->edges, "a local graph"));
-    VLP_TRY(vlp_grow(&local->spare, &local->spare_capacity, 2 * degree, sizeof *local->spare,
+    VLP_TRY(vlp_grow(&local->spare, &local->spare_capacity, 2 * degree + 2, sizeof *local->spare,
                      "a local graph"));
     if (!ids) return VLP_OK;
     return vlp_grow(&local->slots, &local->slot_capacity, needed, sizeof *local->slots, "a local graph");
+}
+
+/* As fetch_ahead, for the queue. */
+static void fetch_nodes(const path_local *local, const vlp_path_graph *graph, int32_t at) {
+    int32_t left = local->queue_count - at, entities[FETCH_OFFSET + 1];
+    if (left > FETCH_OFFSET) entities[FETCH_OFFSET] = local->found[local->queue[at + FETCH_OFFSET]];
+    if (left > FETCH_SLOTS) entities[FETCH_SLOTS] = local->found[local->queue[at + FETCH_SLOTS]];
+    fetch_ahead(graph, entities, left, true);
 }
 
 /* Edges of the nodes in the queue, which grows by the sources they are the first to need. A source of a
@@ -309,19 +339,22 @@ static vlp_status follow_edges(path_local *local, const path_scope *scope) {
     const vlp_path_graph *graph = scope->graph;
     for (int32_t at = 0; at < local->queue_count; at++) {
         path_node *node = local->nodes + local->queue[at];
+        fetch_nodes(local, graph, at);
         int64_t degree = graph->offset[node->entity + 1] - graph->offset[node->entity];
-        if (local->edge_count + degree > local->edge_capacity || 2 * degree > local->spare_capacity ||
-            scope->slots)
+        if (local->edge_count + degree >= local->edge_capacity ||
+            2 * degree + 2 > local->spare_capacity || scope->slots)
             VLP_TRY(grow_edges(local, degree, scope->slots));
-        set_edges(local, graph, node, local->spare, local->spare + degree);
+        set_edges(local, graph, node, local->spare, local->spare + degree + 1);
         node->rows = (uint8_t)(node->degree < scope->classes ? node->degree : scope->classes);
         if (scope->slots) set_slots(local, graph, node);
-        if (scope->all || node->last < 2) continue;
+        uint8_t before = (uint8_t)(local->last[local->queue[at]] - 1);
+        if (scope->all || before == 0) continue;
         for (int32_t edge = node->begin; edge < node->end; edge++) {
             int32_t source = local->edges[edge].source;
-            if (local->nodes[source].last > 0) continue;
-            local->nodes[source].last = node->last - 1;
-            local->queue[local->queue_count++] = source;
+            bool fresh = local->last[source] == 0;
+            local->last[source] = fresh ? before : local->last[source];
+            local->queue[local->queue_count] = source;
+            local->queue_count += fresh;
         }
     }
     return VLP_OK;
@@ -345,10 +378,14 @@ vlp_status path_local_build(path_local *local, const path_scope *scope) {
                      scope->share);
     for (int64_t i = 0; i < scope->answer_count; i++) set_bit(local->chosen, scope->answers[i]);
     set_bit(local->visited, scope->head);
-    VLP_TRY(add_node(local, scope->head, 0));
-    local->reached[0] = 1;
-    VLP_TRY(scope->form->reached_only ? search(local, scope) : take_all(local, scope));
-    VLP_TRY(choose_candidates(local, scope));
+    local->found[0] = scope->head;
+    local->node_count = local->reached[0] = 1;
+    if (scope->form->reached_only)
+        VLP_TRY(search(local, scope));
+    else
+        take_all(local, scope);
+    VLP_TRY(open_nodes(local));
+    set_nodes(local, scope);
     VLP_TRY(follow_edges(local, scope));
     sort_by_class(local, scope->classes);
     return VLP_OK;

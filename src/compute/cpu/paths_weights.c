@@ -1,6 +1,6 @@
 /* Padded copies of the path model's tables: products of a frequent degree have one matrix W + s W', and
  * w_l is made for the relations that are asked for. */
-#include "compute/cpu/paths_internal.h"
+#include "compute/cpu/paths_kernels.h"
 
 enum { LINE_FLOATS = 16, TILE_RELATIONS = 8 };
 
@@ -47,17 +47,20 @@ static float *take(float **next, int64_t count) {
     return taken;
 }
 
-static vlp_status open_common(vlp_compute *compute, path_weights *weights) {
+static vlp_status open_common(vlp_compute *compute, path_weights *weights, bool bf16) {
     const path_sizes *sizes = &weights->sizes;
     int64_t matrices = (int64_t)sizes->layers * (weights->classes + 2);
     int64_t hidden = sizes->width * sizes->hidden;
-    int64_t count = matrices * (2 * sizes->matrix + sizes->width) + 2 * sizes->layers * sizes->width +
-                    3 * hidden + 2 * sizes->hidden;
+    int64_t count = matrices * ((bf16 ? 3 : 2) * sizes->matrix + sizes->width) +
+                    2 * sizes->layers * sizes->width + 3 * hidden + 2 * sizes->hidden;
     VLP_TRY(path_array_grow(compute, &weights->common, count));
     float *next = weights->common.values;
     weights->update = take(&next, matrices * sizes->matrix);
     weights->transposed = take(&next, matrices * sizes->matrix);
     weights->bias = take(&next, matrices * sizes->width);
+    weights->update_bf16 = weights->transposed_bf16 = NULL;
+    if (bf16) weights->update_bf16 = (uint32_t *)(void *)take(&next, matrices * sizes->matrix / 2);
+    if (bf16) weights->transposed_bf16 = (uint32_t *)(void *)take(&next, matrices * sizes->matrix / 2);
     weights->norm = take(&next, 2 * sizes->layers * sizes->width);
     weights->hidden = take(&next, 2 * hidden);
     weights->transposed_hidden = take(&next, hidden);
@@ -117,6 +120,15 @@ static void set_class(path_weights *weights, int32_t layer, int32_t rows) {
     }
 }
 
+static void round_matrix(path_weights *weights, int32_t at, const path_bf16_kernels *bf16) {
+    const path_sizes *sizes = &weights->sizes;
+    int64_t matrix = sizes->matrix, width = sizes->width;
+    bf16->pack_pairs(weights->update_bf16 + at * matrix / 2, weights->update + at * matrix,
+                     PATH_PARTS * width, width);
+    bf16->pack_pairs(weights->transposed_bf16 + at * matrix / 2, weights->transposed + at * matrix,
+                     width, PATH_PARTS * width);
+}
+
 static void set_readout(path_weights *weights, const vlp_path_model *model) {
     const path_sizes *sizes = &weights->sizes;
     int64_t d = sizes->dim, half = sizes->width * sizes->hidden;
@@ -133,11 +145,12 @@ static void set_readout(path_weights *weights, const vlp_path_model *model) {
     weights->output_bias = output[2 * d];
 }
 
-vlp_status path_weights_set(vlp_compute *compute, path_weights *weights, const vlp_path_model *model) {
+vlp_status path_weights_set(vlp_compute *compute, path_weights *weights, const vlp_path_model *model,
+                            const path_bf16_kernels *bf16) {
     weights->sizes = path_sizes_of(model->form);
     weights->classes =
         model->graph->frequent_degree < PATH_CLASSES ? model->graph->frequent_degree + 1 : PATH_CLASSES;
-    VLP_TRY(open_common(compute, weights));
+    VLP_TRY(open_common(compute, weights, bf16 != NULL));
     const path_sizes *sizes = &weights->sizes;
     for (int32_t degree = 0; degree < weights->classes; degree++)
         weights->scales[degree] = vlp_path_degree_scale(model->graph, degree);
@@ -151,6 +164,9 @@ vlp_status path_weights_set(vlp_compute *compute, path_weights *weights, const v
         for (int32_t i = 0; i < 2 * layers; i++) set_matrix(weights, model, i / 2, i % 2);
 #pragma omp for schedule(static)
         for (int32_t i = 0; i < layers * classes; i++) set_class(weights, i / classes, i % classes);
+        if (bf16)
+#pragma omp for schedule(static)
+            for (int32_t i = 0; i < layers * (classes + 2); i++) round_matrix(weights, i, bf16);
     }
     return VLP_OK;
 }
