@@ -10,13 +10,13 @@ const char *vlp_path_table_name(vlp_path_table table) {
 
 /* ---- The graph ----------------------------------------------------------------------------------- */
 
-/* Of the degrees that at least one entity in a thousand has, the largest; at most 63. */
+/* Of the degrees that at least one entity in 200 has, the largest; at most 63. */
 static int32_t frequent_degree(const int64_t *offset, int32_t entities) {
     int64_t counts[64] = {0};
     for (int32_t v = 0; v < entities; v++)
         if (offset[v + 1] - offset[v] < 64) counts[offset[v + 1] - offset[v]]++;
     for (int32_t degree = 63; degree > 0; degree--)
-        if (counts[degree] > 0 && counts[degree] >= entities / 1000) return degree;
+        if (counts[degree] > 0 && counts[degree] >= entities / 200) return degree;
     return 0;
 }
 

@@ -83,8 +83,13 @@ INLINE void product_columns(float *c, const uint32_t *a, const uint32_t *b, int3
     int32_t i = 0;
     for (; i + ROWS <= m; i += ROWS)
         tile((target){c + i * n, NULL, n, 0, add}, a + i * pairs, pairs, 1, b, n, pairs, ROWS, vectors);
-    for (; i < m; i += 4)
-        tile((target){c + i * n, NULL, n, 0, add}, a + i * pairs, pairs, 1, b, n, pairs, 4, vectors);
+    c += i * n, a += i * pairs;
+    if (m - i > 8)
+        tile((target){c, NULL, n, 0, add}, a, pairs, 1, b, n, pairs, ROWS, vectors);
+    else if (m - i > 4)
+        tile((target){c, NULL, n, 0, add}, a, pairs, 1, b, n, pairs, 8, vectors);
+    else if (m - i > 0)
+        tile((target){c, NULL, n, 0, add}, a, pairs, 1, b, n, pairs, 4, vectors);
 }
 
 TARGET static void product(float *c, const uint32_t *a, const uint32_t *b, int32_t m, int64_t n,

@@ -12,6 +12,7 @@
 enum {
     PATH_ROWS = 48,    /* of a block, a multiple of every kernel's rows at a time */
     PATH_CLASSES = 64, /* degrees with an update matrix of their own, at most */
+    PATH_FEW = 8,      /* rows of a class that are not worth a product of their own */
     PATH_PARTS = 5,    /* of y: state, mean, maximum, minimum, deviation */
     PATH_GROUPS = 32   /* sums of gradients: of keys i, i + PATH_GROUPS, .. */
 };
@@ -232,7 +233,7 @@ typedef struct path_work {
     float *scores, *score_grads;         /* (candidates) */
     float *state_grads, *changes;        /* (nodes, width) gradients of x, of z by position in `rows` */
     uint8_t *active;                     /* (nodes) whether a row of state_grads is set */
-    int32_t *rows;                       /* (nodes) that receive a gradient in a layer, by class */
+    int32_t *rows;                       /* (nodes) that are computed in a layer, by class */
     int64_t active_capacity, rows_capacity;
     /* Of a block. */
     float *y, *y_grad;           /* (PATH_ROWS, 5 width) */

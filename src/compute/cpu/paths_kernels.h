@@ -52,7 +52,7 @@ typedef struct path_norm_gradients {
 typedef struct path_kernels {
     const char *name;
     bool (*runs)(void); /* on this processor */
-    /* c (m, n) = a (m, k) b (k, n), or += it. Up to three rows of c behind the last are overwritten. */
+    /* c (m, n) = a (m, k) b (k, n), or += it. Rows of c behind the last may be overwritten. */
     void (*product)(float *c, const float *a, const float *b, int32_t m, int64_t n, int64_t k, bool add);
     /* c (m, n) += a^T b, a (rows, m), b (rows, n); where it is not NULL scaled += scale times the same.
      */

@@ -65,6 +65,12 @@ static vlp_status open_states(vlp_compute *compute, path_work *work, bool keep) 
     return VLP_OK;
 }
 
+static vlp_status open_rows(path_work *work) {
+    /* One is written behind the last. */
+    return vlp_grow(&work->rows, &work->rows_capacity, work->local.queue_count + 1, sizeof *work->rows,
+                    "a query");
+}
+
 static vlp_status open_candidates(vlp_compute *compute, path_work *work) {
     int64_t count = work->local.candidate_count;
     VLP_TRY(path_array_grow(compute, &work->candidate_array, 2 * count + 32));
@@ -77,7 +83,6 @@ static vlp_status open_gradients(vlp_compute *compute, path_work *work) {
     int64_t nodes = work->local.node_count, width = work->weights->sizes.width;
     VLP_TRY(path_array_grow(compute, &work->gradient_array, 2 * nodes * width));
     VLP_TRY(vlp_grow(&work->active, &work->active_capacity, nodes, sizeof *work->active, "gradients"));
-    VLP_TRY(vlp_grow(&work->rows, &work->rows_capacity, nodes, sizeof *work->rows, "gradients"));
     work->state_grads = work->gradient_array.values;
     work->changes = work->state_grads + nodes * width;
     memset(work->active, 0, (size_t)nodes);
@@ -112,7 +117,7 @@ static path_norm norm_of(const path_work *work, int32_t l, bool keep) {
                        .inverse = keep ? work->inverse[l] : NULL};
 }
 
-/* s of rows, all of one class. */
+/* s of rows. */
 static void scales_of(float *scales, const path_work *work, const int32_t *rows, int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         const path_node *node = work->local.nodes + rows[i];
@@ -144,12 +149,10 @@ static void multiply_y(path_work *work, float *c, int64_t matrix, int32_t count)
                                PATH_PARTS * width, true);
 }
 
-/* z of a block from y. Degrees that are not frequent take two products. */
-static void multiply(path_work *work, int32_t l, const int32_t *rows, int32_t count) {
+/* z of a block from y. The last class takes two products. */
+static void multiply(path_work *work, int32_t l, int32_t class, const int32_t *rows, int32_t count) {
     const path_weights *weights = work->weights;
-    int64_t width = weights->sizes.width;
-    int32_t class = work->local.nodes[rows[0]].rows;
-    int64_t at = path_matrix(weights, l, class);
+    int64_t width = weights->sizes.width, at = path_matrix(weights, l, class);
     if (work->bf16) work->bf16->pack(work->y_bf16, work->y, padded(count * PATH_PARTS * width));
     fill_rows(work->z, weights->bias + at * width, width, count);
     multiply_y(work, work->z, at, count);
@@ -161,23 +164,40 @@ static void multiply(path_work *work, int32_t l, const int32_t *rows, int32_t co
     add_rows(work->z, work->scaled, scales, width, count);
 }
 
-static void forward_layer(path_work *work, int32_t l, bool keep) {
+/* The rows of a layer by class, work->rows[begins[c] .. begins[c + 1]): those that candidates depend on,
+ * or that have received a gradient. The last class are degrees without a product of their own, because
+ * they are not frequent or because here they are few; rows of a degree always stay together. */
+static void choose_rows(path_work *work, int32_t l, bool backward, int32_t *begins) {
     const path_local *local = &work->local;
+    int32_t classes = work->weights->classes, few[PATH_CLASSES * PATH_FEW], few_count = 0, total = 0;
+    for (int32_t class = 0; class <= classes; class ++) {
+        begins[class] = total;
+        for (int32_t i = local->class_begin[class]; i < local->class_begin[class + 1]; i++) {
+            int32_t node = local->order[i];
+            bool wanted = backward ? work->active[node] : local->last[node] > l;
+            work->rows[total] = node;
+            total += wanted && node < local->reached[l + 1];
+        }
+        if (class == classes || total - begins[class] > PATH_FEW) continue;
+        while (total > begins[class]) few[few_count++] = work->rows[--total];
+    }
+    memcpy(work->rows + total, few, (size_t)few_count * sizeof *few);
+    begins[classes + 1] = total + few_count;
+}
+
+static void forward_layer(path_work *work, int32_t l, bool keep) {
     path_layer layer = layer_of(work, l);
     path_norm norm = norm_of(work, l, keep);
-    for (int32_t class = 0; class <= work->weights->classes; class ++) {
-        const int32_t *at = local->order + local->class_begin[class];
-        const int32_t *end = local->order + local->class_begin[class + 1];
-        while (at < end) {
-            int32_t rows[PATH_ROWS], count = 0;
-            for (; at < end && count < PATH_ROWS; at++)
-                if (*at < local->reached[l + 1] && local->last[*at] > l) rows[count++] = *at;
-            if (count == 0) continue;
+    int32_t begins[PATH_CLASSES + 2];
+    choose_rows(work, l, false, begins);
+    for (int32_t class = 0; class <= work->weights->classes; class ++)
+        for (int32_t i = begins[class]; i < begins[class + 1]; i += PATH_ROWS) {
+            int32_t left = begins[class + 1] - i, count = left < PATH_ROWS ? left : PATH_ROWS;
+            const int32_t *rows = work->rows + i;
             work->kernels->aggregate(work->y, NULL, NULL, &layer, rows, count);
-            multiply(work, l, rows, count);
+            multiply(work, l, class, rows, count);
             work->kernels->normalize(&norm, work->z, rows, count);
         }
-    }
 }
 
 /* ---- The readout --------------------------------------------------------------------------------- */
@@ -212,6 +232,7 @@ vlp_status path_forward(vlp_compute *compute, path_work *work, bool keep) {
     VLP_TRY(open_blocks(compute, work));
     VLP_TRY(open_states(compute, work, keep));
     VLP_TRY(open_candidates(compute, work));
+    VLP_TRY(open_rows(work));
     memcpy(work->x[0], weights->queries + work->slot * sizes->width,
            (size_t)sizes->width * sizeof(float));
     for (int32_t l = 0; l < sizes->layers; l++) forward_layer(work, l, keep);
@@ -314,11 +335,10 @@ static void multiply_z(path_work *work, const matrix_gradient *to, const float *
 
 /* A block's way back from the gradients of z, rows of work->changes. */
 static void backward_block(path_work *work, const path_gradients *grads, const path_scatter *scatter,
-                           const path_layer *layer, int32_t begin, int32_t count) {
+                           const path_layer *layer, int32_t class, int32_t begin, int32_t count) {
     const path_weights *weights = work->weights;
     const int32_t *rows = work->rows + begin;
     int64_t width = weights->sizes.width, matrix = weights->sizes.matrix;
-    int32_t class = work->local.nodes[rows[0]].rows;
     int64_t at = path_matrix(weights, layer->layer, class);
     float *update = grads->update + 2 * layer->layer * matrix;
     bool frequent = class < weights->classes;
@@ -341,51 +361,40 @@ static void backward_block(path_work *work, const path_gradients *grads, const p
     work->kernels->scatter(scatter, layer, &block);
 }
 
-/* The rows of a layer that have received a gradient, by class: work->rows[begins[c] .. begins[c + 1]).
- * Gradients of z are computed for all of them before messages add to the gradients of states. */
-static void normalize_rows(path_work *work, const path_gradients *grads, int32_t l, int32_t *begins) {
-    const path_local *local = &work->local;
+/* Gradients of z for all rows that have received a gradient, before messages add to those of states. */
+static void normalize_rows(path_work *work, const path_gradients *grads, int32_t l, int32_t total) {
     int64_t width = work->weights->sizes.width;
     path_norm norm = norm_of(work, l, true);
     float *norm_grads = grads->norm + 2 * l * width, *bias = grads->bias + 2 * l * width;
-    int32_t total = 0;
-    for (int32_t class = 0; class <= work->weights->classes; class ++) {
-        begins[class] = total;
-        for (int32_t i = local->class_begin[class]; i < local->class_begin[class + 1]; i++) {
-            int32_t node = local->order[i];
-            if (node < local->reached[l + 1] && work->active[node]) work->rows[total++] = node;
-        }
-        for (int32_t i = begins[class]; i < total; i += PATH_ROWS) {
-            int32_t count = total - i < PATH_ROWS ? total - i : PATH_ROWS;
-            float scales[PATH_ROWS];
-            scales_of(scales, work, work->rows + i, count);
-            path_norm_gradients to = {.z = work->changes + i * width,
-                                      .scale = norm_grads,
-                                      .shift = norm_grads + width,
-                                      .bias = bias,
-                                      .scaled_bias = bias + width};
-            work->kernels->normalize_backward(&to, &norm, work->state_grads, work->rows + i, scales,
-                                              count);
-        }
+    for (int32_t i = 0; i < total; i += PATH_ROWS) {
+        int32_t count = total - i < PATH_ROWS ? total - i : PATH_ROWS;
+        float scales[PATH_ROWS];
+        scales_of(scales, work, work->rows + i, count);
+        path_norm_gradients to = {.z = work->changes + i * width,
+                                  .scale = norm_grads,
+                                  .shift = norm_grads + width,
+                                  .bias = bias,
+                                  .scaled_bias = bias + width};
+        work->kernels->normalize_backward(&to, &norm, work->state_grads, work->rows + i, scales, count);
     }
-    begins[work->weights->classes + 1] = total;
 }
 
 static void backward_layer(path_work *work, const path_gradients *grads,
                            const path_key_gradients *key_grads, int32_t l, float *messages) {
     const path_sizes *sizes = &work->weights->sizes;
-    int32_t begins[PATH_CLASSES + 2];
+    int32_t begins[PATH_CLASSES + 2], classes = work->weights->classes;
     path_layer layer = layer_of(work, l);
     path_scatter scatter = {.states = work->state_grads,
                             .active = work->active,
                             .relation = key_grads->relation + l * sizes->relations * sizes->width,
                             .query = key_grads->query,
                             .messages = messages};
-    normalize_rows(work, grads, l, begins);
-    for (int32_t class = 0; class <= work->weights->classes; class ++)
+    choose_rows(work, l, true, begins);
+    normalize_rows(work, grads, l, begins[classes + 1]);
+    for (int32_t class = 0; class <= classes; class ++)
         for (int32_t i = begins[class]; i < begins[class + 1]; i += PATH_ROWS) {
-            int32_t left = begins[class + 1] - i;
-            backward_block(work, grads, &scatter, &layer, i, left < PATH_ROWS ? left : PATH_ROWS);
+            int32_t left = begins[class + 1] - i, count = left < PATH_ROWS ? left : PATH_ROWS;
+            backward_block(work, grads, &scatter, &layer, class, i, count);
         }
 }
 

@@ -51,8 +51,14 @@ INLINE void NAME(product_columns)(float *c, const float *a, const float *b, int3
     int32_t i = 0;
     for (; i + PRODUCT_ROWS <= m; i += PRODUCT_ROWS) NAME(tile)
     ((NAME(target)){c + i * n, NULL, n, 0, add}, a + i * k, k, 1, b, n, k, PRODUCT_ROWS, vectors);
-    for (; i < m; i += 4)
-        NAME(tile)((NAME(target)){c + i * n, NULL, n, 0, add}, a + i * k, k, 1, b, n, k, 4, vectors);
+    c += i * n, a += i * k;
+    NAME(target) to = {c, NULL, n, 0, add};
+    if (m - i > 8)
+        NAME(tile)(to, a, k, 1, b, n, k, PRODUCT_ROWS, vectors);
+    else if (m - i > 4)
+        NAME(tile)(to, a, k, 1, b, n, k, PRODUCT_ROWS < 8 ? PRODUCT_ROWS : 8, vectors);
+    else if (m - i > 0)
+        NAME(tile)(to, a, k, 1, b, n, k, 4, vectors);
 }
 
 TARGET static void NAME(product)(float *c, const float *a, const float *b, int32_t m, int64_t n,
