@@ -149,6 +149,12 @@ static void multiply(double *z, const path_world *world, int32_t layer, int32_t 
     }
 }
 
+/* log(degree + 1), above 16 that of the middle of its quarter of an octave. */
+static double log_degree(int64_t degree) {
+    double n = (double)(degree + 1);
+    return n <= 16 ? log(n) : (floor(4 * log2(n)) + 0.5) / 4 * log(2);
+}
+
 static void update(double *out, const oracle_query *query, int32_t layer, int32_t entity,
                    const double *x) {
     const path_world *world = query->world;
@@ -158,7 +164,7 @@ static void update(double *out, const oracle_query *query, int32_t layer, int32_
     multiply(z, world, layer, 0, y);
     multiply(scaled, world, layer, 1, y);
     const uint8_t *out_of_degree = world->mistake == PATH_FULL_DEGREE ? NULL : query->removed;
-    double s = log((double)(degree_of(world, entity, out_of_degree) + 1)) / query->mean;
+    double s = log_degree(degree_of(world, entity, out_of_degree)) / query->mean;
     double mean = 0, variance = 0;
     for (int32_t j = 0; j < d; j++) z[j] += s * scaled[j];
     for (int32_t j = 0; j < d; j++) mean += z[j] / d;

@@ -224,7 +224,7 @@ static void check_middle(lab *bench) {
             form.layers = 3;
             path_case_open(&one, bench, &graph, form);
             /* Few classes, so that blocks of mixed degrees are large. */
-            if (lab_between(bench, 0, 1)) one.graph.frequent_degree = 2;
+            if (lab_between(bench, 0, 1)) one.graph.frequent_classes = 2;
             expect_scores(&one, bench, graph.triples[0].head, 0, random_removed(bench, graph.count));
             path_case_close(&one);
             lab_clear(bench);

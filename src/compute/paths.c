@@ -10,14 +10,14 @@ const char *vlp_path_table_name(vlp_path_table table) {
 
 /* ---- The graph ----------------------------------------------------------------------------------- */
 
-/* Of the degrees that at least one entity in 200 has, the largest; at most 63. */
-static int32_t frequent_degree(const int64_t *offset, int32_t entities) {
-    int64_t counts[64] = {0};
+/* Up to the last class that at least one entity in 200 has. */
+static int32_t frequent_classes(const int64_t *offset, int32_t entities) {
+    int64_t counts[VLP_PATH_MAX_CLASSES] = {0};
     for (int32_t v = 0; v < entities; v++)
-        if (offset[v + 1] - offset[v] < 64) counts[offset[v + 1] - offset[v]]++;
-    for (int32_t degree = 63; degree > 0; degree--)
-        if (counts[degree] > 0 && counts[degree] >= entities / 200) return degree;
-    return 0;
+        counts[vlp_path_degree_class((int32_t)(offset[v + 1] - offset[v]))]++;
+    int32_t classes = VLP_PATH_MAX_CLASSES;
+    while (classes > 0 && (counts[classes - 1] == 0 || counts[classes - 1] < entities / 200)) classes--;
+    return classes;
 }
 
 void vlp_path_graph_measure(vlp_path_graph *graph) {
@@ -25,7 +25,7 @@ void vlp_path_graph_measure(vlp_path_graph *graph) {
     for (int32_t v = 0; v < graph->entities; v++)
         sum += log((double)(graph->offset[v + 1] - graph->offset[v] + 1));
     graph->mean_log_degree = sum > 0 ? (float)(sum / graph->entities) : 1;
-    graph->frequent_degree = frequent_degree(graph->offset, graph->entities);
+    graph->frequent_classes = frequent_classes(graph->offset, graph->entities);
 }
 
 /* ---- Keys ---------------------------------------------------------------------------------------- */

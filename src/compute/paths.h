@@ -8,7 +8,7 @@
  *   at v              mean, maximum, minimum and deviation over all messages and x_0[v]
  *   x_{l+1}[v]        x_l[v] + relu(norm(W_l y + b_l + s_v (W'_l y + b'_l))), y = [x_l[v], mean,
  *                     maximum, minimum, deviation], norm a layer normalization with scale and shift
- *   s_v               log(degree + 1) by its mean over the whole graph
+ *   s_v               log(degree + 1), rounded as below, by its mean over the whole graph
  *   f_p(t)            output of one hidden layer of 2 d over [x_L[t], q_r]
  *
  * Messages of states that are 0 count. Edges that are taken out (hidden, dropped, or listed by the
@@ -151,8 +151,8 @@ typedef struct vlp_path_graph {
     const int32_t *relation; /* (2 triples) */
     const int32_t *triple;   /* (2 triples) */
     /* Of vlp_path_graph_measure. */
-    float mean_log_degree;   /* mean over entities of log(degree + 1); 1 where that is 0 */
-    int32_t frequent_degree; /* rows of a degree up to this one are worth a product of their own */
+    float mean_log_degree;    /* mean over entities of log(degree + 1); 1 where that is 0 */
+    int32_t frequent_classes; /* of degrees: rows of one below it are worth a product of their own */
 } vlp_path_graph;
 
 /* Sets what follows from the arrays, which are in host memory. */
@@ -162,9 +162,26 @@ VLP_FORMULA int32_t vlp_path_inverse(int32_t relation, int32_t relations) {
     return relation < relations / 2 ? relation + relations / 2 : relation - relations / 2;
 }
 
-/* s_v of an entity with `degree` slots. */
-VLP_FORMULA float vlp_path_degree_scale(const vlp_path_graph *graph, int64_t degree) {
-    return logf((float)(degree + 1)) / graph->mean_log_degree;
+/* Degrees are told apart up to 15; above, by quarters of an octave of degree + 1. An exact degree would
+ * be the fingerprint of an entity, and tell a model that remembers it which entities have lost an edge.
+ */
+enum { VLP_PATH_MAX_CLASSES = 16 + 4 * 28 };
+
+VLP_FORMULA int32_t vlp_path_degree_class(int32_t degree) {
+    uint64_t n = (uint64_t)degree + 1;
+    if (n <= 16) return degree;
+    int octave = 4;
+    while (n >> (octave + 1)) octave++;
+    uint64_t part = (n << 16) >> octave; /* 2^16 .. 2^17 - 1; quarters begin at 2^(1/4), 2^(2/4), .. */
+    int quarter = (part >= 77936) + (part >= 92682) + (part >= 110218);
+    return 16 + 4 * (octave - 4) + quarter;
+}
+
+/* s_v of a class of degrees: of the middle of its quarter. */
+VLP_FORMULA float vlp_path_class_scale(const vlp_path_graph *graph, int32_t class_of_degree) {
+    float middle = class_of_degree < 16 ? logf((float)(class_of_degree + 1))
+                                        : (4 + ((float)class_of_degree - 15.5f) / 4) * 0.69314718f;
+    return middle / graph->mean_log_degree;
 }
 
 /* All keys (h, r) with answers: those of key i are the neighbours of the slots offset[i] .. offset[i +

@@ -11,7 +11,7 @@
 
 enum {
     PATH_ROWS = 48,    /* of a block, a multiple of every kernel's rows at a time */
-    PATH_CLASSES = 64, /* degrees with an update matrix of their own, at most */
+    PATH_CLASSES = 64, /* classes of degrees with an update matrix of their own, at most */
     PATH_FEW = 8,      /* rows of a class that are not worth a product of their own */
     PATH_PARTS = 5,    /* of y: state, mean, maximum, minimum, deviation */
     PATH_GROUPS = 32   /* sums of gradients: of keys i, i + PATH_GROUPS, .. */
@@ -30,7 +30,7 @@ typedef struct path_node {
     int32_t entity, degree;
     int32_t begin, same, farther, end; /* edges from nearer nodes, from the same level, from farther */
     uint8_t level;
-    uint8_t rows; /* its class: the degree, or `classes` for degrees without one */
+    uint8_t degree_class;
 } path_node;
 
 typedef struct path_local {
@@ -77,7 +77,7 @@ typedef struct path_scope {
     uint64_t seed;          /* of that choice */
     const int32_t *answers; /* (answer_count), and these */
     int64_t answer_count;
-    int32_t classes; /* degrees below it have one */
+    int32_t classes; /* those from it on are one */
     bool slots;      /* are wanted */
 } path_scope;
 
@@ -125,7 +125,7 @@ void path_array_free(vlp_compute *compute, path_array *array);
 /* What queries are computed with, made from the tables. Rows are padded with zeros. */
 typedef struct path_weights {
     path_sizes sizes;
-    int32_t classes; /* degrees with update matrices of their own: those below it */
+    int32_t classes; /* of degrees: those below it have update matrices of their own */
     path_array common, asked_arrays;
     int32_t *slots, *asked; /* (relations) number of a relation among those asked for, or -1; these */
     int64_t slot_capacity, asked_capacity;
@@ -144,7 +144,7 @@ typedef struct path_weights {
     float *hidden_bias;        /* (hidden) */
     float *output;             /* (hidden) */
     float output_bias;
-    float scales[PATH_CLASSES]; /* s of a degree */
+    float scales[VLP_PATH_MAX_CLASSES]; /* s of a class */
 } path_weights;
 
 struct path_kernels;

@@ -119,12 +119,8 @@ static path_norm norm_of(const path_work *work, int32_t l, bool keep) {
 
 /* s of rows. */
 static void scales_of(float *scales, const path_work *work, const int32_t *rows, int32_t count) {
-    for (int32_t i = 0; i < count; i++) {
-        const path_node *node = work->local.nodes + rows[i];
-        bool frequent = node->rows < work->weights->classes;
-        scales[i] = frequent ? work->weights->scales[node->rows]
-                             : vlp_path_degree_scale(work->graph, node->degree);
-    }
+    for (int32_t i = 0; i < count; i++)
+        scales[i] = work->weights->scales[work->local.nodes[rows[i]].degree_class];
 }
 
 static void fill_rows(float *to, const float *row, int64_t width, int32_t count) {

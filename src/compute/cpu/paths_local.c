@@ -345,7 +345,7 @@ static vlp_status follow_edges(path_local *local, const path_scope *scope) {
             2 * degree + 2 > local->spare_capacity || scope->slots)
             VLP_TRY(grow_edges(local, degree, scope->slots));
         set_edges(local, graph, node, local->spare, local->spare + degree + 1);
-        node->rows = (uint8_t)(node->degree < scope->classes ? node->degree : scope->classes);
+        node->degree_class = (uint8_t)vlp_path_degree_class(node->degree);
         if (scope->slots) set_slots(local, graph, node);
         uint8_t before = (uint8_t)(local->last[local->queue[at]] - 1);
         if (scope->all || before == 0) continue;
@@ -362,14 +362,13 @@ static vlp_status follow_edges(path_local *local, const path_scope *scope) {
 
 /* Computed nodes by class; within one by position in the queue. */
 static void sort_by_class(path_local *local, int32_t classes) {
-    int32_t *begin = local->class_begin;
-    memset(begin, 0, sizeof local->class_begin);
-    for (int32_t i = 0; i < local->queue_count; i++) begin[local->nodes[local->queue[i]].rows + 1]++;
-    for (int32_t c = 0; c <= classes; c++) begin[c + 1] += begin[c];
-    int32_t to[PATH_CLASSES + 2];
-    memcpy(to, begin, sizeof to);
+    int32_t begin[VLP_PATH_MAX_CLASSES + 1] = {0}, *to = begin + 1;
+    for (int32_t i = 0; i < local->queue_count; i++) to[local->nodes[local->queue[i]].degree_class]++;
+    for (int32_t c = 1; c <= VLP_PATH_MAX_CLASSES; c++) begin[c] += begin[c - 1];
+    memcpy(local->class_begin, begin, (size_t)(classes + 1) * sizeof *begin);
+    local->class_begin[classes + 1] = local->queue_count;
     for (int32_t i = 0; i < local->queue_count; i++)
-        local->order[to[local->nodes[local->queue[i]].rows]++] = local->queue[i];
+        local->order[begin[local->nodes[local->queue[i]].degree_class]++] = local->queue[i];
 }
 
 vlp_status path_local_build(path_local *local, const path_scope *scope) {

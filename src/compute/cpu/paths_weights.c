@@ -1,5 +1,5 @@
-/* Padded copies of the path model's tables: products of a frequent degree have one matrix W + s W', and
- * w_l is made for the relations that are asked for. */
+/* Padded copies of the path model's tables: rows of a frequent class of degrees have one matrix W + s
+ * W', and w_l is made for the relations that are asked for. */
 #include "compute/cpu/paths_kernels.h"
 
 enum { LINE_FLOATS = 16, TILE_RELATIONS = 8 };
@@ -101,7 +101,7 @@ static VLP_CLONES void add_scaled(float *restrict to, const float *restrict a, c
     for (int64_t i = 0; i < count; i++) to[i] = a[i] + scale * b[i];
 }
 
-/* W + s W' of a degree. */
+/* W + s W' of a class. */
 static void set_class(path_weights *weights, int32_t layer, int32_t rows) {
     const path_sizes *sizes = &weights->sizes;
     float scale = weights->scales[rows];
@@ -149,11 +149,11 @@ vlp_status path_weights_set(vlp_compute *compute, path_weights *weights, const v
                             const path_bf16_kernels *bf16) {
     weights->sizes = path_sizes_of(model->form);
     weights->classes =
-        model->graph->frequent_degree < PATH_CLASSES ? model->graph->frequent_degree + 1 : PATH_CLASSES;
+        model->graph->frequent_classes < PATH_CLASSES ? model->graph->frequent_classes : PATH_CLASSES;
     VLP_TRY(open_common(compute, weights, bf16 != NULL));
     const path_sizes *sizes = &weights->sizes;
-    for (int32_t degree = 0; degree < weights->classes; degree++)
-        weights->scales[degree] = vlp_path_degree_scale(model->graph, degree);
+    for (int32_t class = 0; class < VLP_PATH_MAX_CLASSES; class ++)
+        weights->scales[class] = vlp_path_class_scale(model->graph, class);
     pad_rows(weights->norm, sizes->width, model->values->table[VLP_PATH_NORM], sizes->dim,
              2 * (int64_t)sizes->layers);
     set_readout(weights, model);
