@@ -12,6 +12,7 @@
 #define VLP_COMPUTE_BACKEND_H
 
 #include "compute/operands.h"
+#include "compute/paths.h"
 
 /* Of these tables and the operands: a backend that is loaded must have the same. */
 enum { VLP_BACKEND_VERSION = 5 };
@@ -208,6 +209,28 @@ typedef struct vlp_select_operations {
     vlp_status (*finish)(vlp_compute *compute, vlp_best *out, vlp_selection *selection);
 } vlp_select_operations;
 
+/* The path model; compute/paths.h has its equations. Results do not depend on the number of threads. */
+typedef struct vlp_path_operations {
+    /* The keys of the step (vlp_step_values), and which of their answers are hidden. */
+    void (*choose)(vlp_compute *compute, const vlp_path_batch *batch, const vlp_path_keys *keys,
+                   const vlp_path_choice *choice);
+    /* *loss = the mean over the batch's keys, each weighted by the root of the number of its answers, of
+     * the mean over its hidden answers of the cross-entropy over all entities, the key's other answers
+     * masked. grads: the gradients of all tables, set. */
+    vlp_status (*step)(vlp_compute *compute, double *loss, const vlp_path_tables *grads,
+                       const vlp_path_model *model, const vlp_path_batch *batch,
+                       const vlp_path_options *options);
+    /* scores (count, entities), f_p in fp32. */
+    vlp_status (*scores)(vlp_compute *compute, float *scores, const vlp_path_model *model,
+                         const vlp_path_queries *queries);
+    /* For one query and answer: *score, and out (layers, 2 triples), the derivative of the score with
+     * respect to a factor of the message through each slot of the graph in each layer; 0 where it is
+     * not read. */
+    vlp_status (*message_gradients)(vlp_compute *compute, float *score, float *out,
+                                    const vlp_path_model *model, const vlp_path_queries *query,
+                                    int32_t answer);
+} vlp_path_operations;
+
 /* Optional: mixed precision, over bf16 copies with sums in fp32. */
 typedef struct vlp_bf16_operations {
     void (*product)(vlp_compute *compute, float *c, const vlp_product *product, const vlp_bf16 *a,
@@ -252,12 +275,13 @@ typedef struct vlp_backend {
     const vlp_optimizer_operations *optimizer;
     const vlp_rank_operations *rank;
     const vlp_select_operations *select;
-    const vlp_bf16_operations *bf16; /* optional: NULL on a backend without mixed precision */
+    const vlp_bf16_operations *bf16;  /* optional: NULL on a backend without mixed precision */
+    const vlp_path_operations *paths; /* optional: NULL on a backend without the path model */
 } vlp_backend;
 
 extern const vlp_backend vlp_cpu_backend;
 
-/* Whether a backend has every operation; of those of bf16, all or none. */
+/* Whether a backend has every operation; of those of bf16 and of the path model, all or none. */
 bool vlp_backend_is_complete(const vlp_backend *backend);
 
 /* "Not enough memory for WHAT", with free and total memory and an advice where the backend counts its

@@ -48,7 +48,7 @@ bool vlp_backend_is_complete(const vlp_backend *backend) {
            backend->open && backend->close && FILLED(memory) && FILLED(steps) && FILLED(blas) &&
            FILLED(rows) && FILLED(transform) && FILLED(pairs) && FILLED(sample) && FILLED(loss) &&
            FILLED(scores) && FILLED(aggregator) && FILLED(optimizer) && FILLED(rank) && FILLED(select) &&
-           (!backend->bf16 || FILLED(bf16));
+           (!backend->bf16 || FILLED(bf16)) && (!backend->paths || FILLED(paths));
 #undef FILLED
 }
 

@@ -35,6 +35,7 @@ struct vlp_compute {
     int64_t marks_capacity;
     int32_t *column_of; /* (entities) the column of an answer of the batch, -1 in between */
     int64_t column_capacity;
+    struct cpu_paths *paths; /* of the path model; NULL until it is used */
 };
 
 /* Sorts items 0 .. count - 1 by ids[i]; items with a negative id are left out. */
@@ -46,6 +47,7 @@ float *cpu_scratch(vlp_compute *compute, int64_t count);
 
 vlp_status cpu_blas_open(vlp_compute *compute);
 void cpu_blas_close(vlp_compute *compute);
+void cpu_paths_close(vlp_compute *compute);
 
 /* A row of a gradient, to be added to: zeros and marked, where it was not touched before. */
 static inline float *cpu_touch(const vlp_table_gradient *grad, int64_t index) {
@@ -99,6 +101,7 @@ extern const vlp_aggregator_operations cpu_aggregator_operations;
 extern const vlp_optimizer_operations cpu_optimizer_operations;
 extern const vlp_rank_operations cpu_rank_operations;
 extern const vlp_select_operations cpu_select_operations;
+extern const vlp_path_operations cpu_path_operations;
 
 /* Operations that other files call, as in compute/backend.h. */
 void cpu_product(vlp_compute *compute, float *c, const vlp_product *product, const float *a,

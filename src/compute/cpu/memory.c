@@ -45,6 +45,7 @@ static void cpu_close(vlp_compute *compute) {
     vlp_free(compute->marks);
     vlp_free(compute->column_of);
     cpu_blas_close(compute);
+    cpu_paths_close(compute);
     vlp_free(compute);
 }
 
@@ -126,7 +127,8 @@ const vlp_backend vlp_cpu_backend = {.name = "cpu",
                                      .aggregator = &cpu_aggregator_operations,
                                      .optimizer = &cpu_optimizer_operations,
                                      .rank = &cpu_rank_operations,
-                                     .select = &cpu_select_operations};
+                                     .select = &cpu_select_operations,
+                                     .paths = &cpu_path_operations};
 
 float *cpu_scratch(vlp_compute *compute, int64_t count) {
     if (count > compute->scratch_capacity) {

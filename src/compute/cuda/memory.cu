@@ -253,7 +253,8 @@ static const vlp_backend backend = {.name = "cuda",
                                     .optimizer = &cuda_optimizer_operations,
                                     .rank = &cuda_rank_operations,
                                     .select = &cuda_select_operations,
-                                    .bf16 = &bf16_operations};
+                                    .bf16 = &bf16_operations,
+                                    .paths = nullptr};
 
 extern "C" __attribute__((visibility("default"))) const vlp_backend *
 vlp_backend_load(int32_t version, vlp_fail_function fail) {
