@@ -83,13 +83,8 @@ static void open_work(work *w, const char *folder) {
     need(vlp_backend_find(&w->backend, "cuda"));
     need(w->backend->open(&w->compute, 0));
     double opened = seconds();
-    vlp_model_options options = {w->settings.model, w->settings.dim, w->settings.relation_dim,
-                                 w->settings.norm, w->settings.margin};
-    need(vlp_model_new(&w->model, w->backend, w->compute,
-                       &(vlp_model_shape){options, vlp_dataset_entity_count(w->dataset),
-                                          2 * vlp_dataset_relation_count(w->dataset),
-                                          vlp_settings_components(&w->settings)},
-                       true));
+    vlp_model_shape shape = vlp_settings_shape(&w->settings, w->dataset);
+    need(vlp_model_new(&w->model, w->backend, w->compute, &shape, true));
     need(vlp_model_init(w->model, w->settings.seed, w->settings.init_scale));
     double made = seconds();
     need(vlp_trainer_new(&w->trainer, w->dataset, &w->settings, w->model, NULL));

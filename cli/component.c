@@ -5,11 +5,14 @@
 const component_words component_words_of[VLP_COMPONENTS] = {
     [VLP_HORIZONTAL] = {"f_g", "f<sub>g</sub>", "f_g alone (horizontal)", "what embeddings memorize",
                         "Loss of the embeddings", 's', 8},
-    [VLP_VERTICAL] = {"f_c", "f<sub>c</sub>", "f_c alone (vertical)", "what is copied",
-                      "Loss of the head that copies", 't', 7}};
+    [VLP_VERTICAL] = {"f_c", "f<sub>c</sub>", "f_c alone (vertical)",
+                      "the answers of the nearest known triples of the relation",
+                      "Loss of the aggregator", 't', 7},
+    [VLP_PATH] = {"f_p", "f<sub>p</sub>", "f_p alone (paths)", "paths of known triples",
+                  "Loss of the path model", 'd', 8}};
 
 /* The order of a formula's terms. */
-static const vlp_component terms[VLP_COMPONENTS] = {VLP_VERTICAL, VLP_HORIZONTAL};
+static const vlp_component terms[VLP_COMPONENTS] = {VLP_PATH, VLP_VERTICAL, VLP_HORIZONTAL};
 
 void component_formula(char *text, size_t size, unsigned components, const double *weights, bool html) {
     size_t used = (size_t)snprintf(text, size, "f =");

@@ -188,6 +188,9 @@ static void draw_mark(html_out *out, char shape, int colour, double x, double y)
     case 't':
         html_print(out, "<path class=\"open s%d\" d=\"M%.1f %.1fl5 9h-10z\"/>", colour, x, y - 5.5);
         return;
+    case 'd':
+        html_print(out, "<path class=\"open s%d\" d=\"M%.1f %.1fl5 5l-5 5l-5 -5z\"/>", colour, x, y - 5);
+        return;
     case 'x':
         html_print(out, "<path class=\"mark s%d\" d=\"M%.1f %.1fl8 8m0 -8l-8 8\"/>", colour, x - 4,
                    y - 4);

@@ -447,10 +447,15 @@ VLP_API void vlp_audit_free(vlp_audit *audit);
  * Arrays of figures that are indexed by component have VLP_MAX_COMPONENTS elements, so that a new
  * component changes no layout; they hold NaN, or no queries, for components a run does not have. A set
  * of components is the bits 1 << component. */
-typedef enum vlp_component { VLP_HORIZONTAL = 0, VLP_VERTICAL, VLP_COMPONENTS } vlp_component;
+typedef enum vlp_component {
+    VLP_HORIZONTAL = 0, /* embeddings */
+    VLP_VERTICAL,       /* the aggregator of references */
+    VLP_PATH,           /* paths of known triples */
+    VLP_COMPONENTS
+} vlp_component;
 enum { VLP_MAX_COMPONENTS = 4 };
 
-/* "horizontal", "vertical"; NULL for a number that is none of them. */
+/* "horizontal", "vertical", "path"; NULL for a number that is none of them. */
 VLP_API const char *vlp_component_name(vlp_component component);
 
 typedef struct vlp_train_options {

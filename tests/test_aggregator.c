@@ -275,10 +275,10 @@ static void check_aggregator(lab *bench, vlp_model_options options, int round) {
     aggregator_case one;
     aggregator_device on;
     int32_t entities = lab_between(bench, 2, 9), relations = lab_between(bench, 1, 3);
-    assert_int_equal(vlp_model_new(&model, bench->backend, bench->compute,
-                                   &(vlp_model_shape){options, entities, relations, components_of(true)},
-                                   true),
-                     VLP_OK);
+    assert_int_equal(
+        vlp_model_new(&model, bench->backend, bench->compute,
+                      &(vlp_model_shape){options, entities, relations, components_of(true), {0}}, true),
+        VLP_OK);
     fill_case(bench, &one, model);
     /* Room for more than the batch, as when the last batch of a pass is short; and nothing is bf16
      * where the model keeps no copies. */
@@ -372,10 +372,10 @@ static void check_bf16_aggregator(lab *bench, vlp_model_options options, int rou
     aggregator_case one;
     aggregator_device on;
     int32_t entities = lab_between(bench, 2, 9), relations = lab_between(bench, 1, 3);
-    assert_int_equal(vlp_model_new(&model, bench->backend, bench->compute,
-                                   &(vlp_model_shape){options, entities, relations, components_of(true)},
-                                   true),
-                     VLP_OK);
+    assert_int_equal(
+        vlp_model_new(&model, bench->backend, bench->compute,
+                      &(vlp_model_shape){options, entities, relations, components_of(true), {0}}, true),
+        VLP_OK);
     assert_int_equal(vlp_model_keep_bf16(model), VLP_OK);
     fill_case(bench, &one, model);
     vlp_model_convert_bf16(model);

@@ -173,7 +173,7 @@ static void inverses_follow(void **state) {
             must(vlp_backend_find(&backend, "cpu"));
             must(backend->open(&compute, 1));
             must(vlp_model_new(&model, backend, compute,
-                               &(vlp_model_shape){options, 7, 2, components_of(false)}, false));
+                               &(vlp_model_shape){options, 7, 2, components_of(false), {0}}, false));
             must(vlp_model_init(model, 3, 0.5));
             float *rows = vlp_model_relations(model)->value;
             vlp_model_row_of(kind)->inverse(rows + model->form.relation_width, rows, &model->form);
@@ -225,7 +225,7 @@ static void refuses(void **state) {
     const char *off[] = {"vertical=off", NULL}, *alone[] = {"trains=head", NULL};
     expect_failure(train(data, other, run, false, wide), "has dim = 6, not 7");
     expect_failure(train(data, other, run, false, another), "has model = complex, not distmult");
-    expect_failure(train(data, other, run, false, off), "for training the aggregator alone");
+    expect_failure(train(data, other, run, false, off), "for training the aggregator (vertical = on) or the path model");
     expect_failure(train(data, other, NULL, false, alone),
                    "a base, which is a run or a folder of arrays");
     expect_failure(train(data, other, folder, false, NULL), "is neither a run");

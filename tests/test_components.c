@@ -28,7 +28,7 @@ static void tables_belong_to_components(void **state) {
         vlp_model *model = NULL;
         vlp_model_options options = {VLP_MODEL_ROTATE, 5, 0, 0, 6};
         must(vlp_model_new(&model, backend, compute,
-                           &(vlp_model_shape){options, 7, 4, components_of(vertical)}, true));
+                           &(vlp_model_shape){options, 7, 4, components_of(vertical), {0}}, true));
         assert_int_equal(model->table_count, vertical ? TABLES : VLP_HORIZONTAL_TABLES);
         assert_int_equal(model->ranges[VLP_HORIZONTAL].first, 0);
         assert_int_equal(model->ranges[VLP_HORIZONTAL].count, VLP_HORIZONTAL_TABLES);
@@ -153,7 +153,8 @@ static void components_are_trained_apart(void **state) {
         must(backend->open(&compute, 1));
         vlp_model_options options = {settings.model, settings.dim, 0, settings.norm, settings.margin};
         must(vlp_model_new(&model, backend, compute,
-                           &(vlp_model_shape){options, tiny.entities, 2 * tiny.relations, 3}, true));
+                           &(vlp_model_shape){options, tiny.entities, 2 * tiny.relations, 3, {0}},
+                           true));
         must(vlp_model_init(model, 1, 0));
         must(vlp_trainer_new(&trainer, tiny.dataset, &settings, model, NULL));
         size_t bytes[2];

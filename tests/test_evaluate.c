@@ -455,11 +455,13 @@ static vlp_status rank_from_nothing(const vlp_dataset *dataset, const vlp_rankin
     vlp_ranking *ranking = NULL;
     vlp_status status = lab_backend()->open(&compute, 1);
     if (status != VLP_OK) return status;
-    status =
-        vlp_model_new(&model, lab_backend(), compute,
-                      &(vlp_model_shape){model_options, vlp_dataset_entity_count(dataset),
-                                         2 * vlp_dataset_relation_count(dataset), components_of(true)},
-                      false);
+    status = vlp_model_new(&model, lab_backend(), compute,
+                           &(vlp_model_shape){model_options,
+                                              vlp_dataset_entity_count(dataset),
+                                              2 * vlp_dataset_relation_count(dataset),
+                                              components_of(true),
+                                              {0}},
+                           false);
     if (status == VLP_OK) status = vlp_model_init(model, 1, 0);
     if (status == VLP_OK) status = vlp_ranking_compute(&ranking, model, dataset, options);
     vlp_ranking_free(ranking);

@@ -41,6 +41,8 @@ static const vlp_settings every_member = {
     1, 9, 0, 1, 0.1, 0.2, 0.3, 0.4, 1, false, 0.5, 0.6,
     /* vertical */
     false, 4, 2, 0.7, 0.8, 0.9, true, 11,
+    /* path */
+    true, 5, 16, 1, 1, 0.15, 0.26, 2.5, 22, 0.07, 23, 0.08, 0.09, 6, 0.11, 24,
     /* training */
     1, 12, 13, 1, 2, 0.01, 0.02, 0.03, 0.04, 3, 14, 0.05, 15, 0.06, 16, 17, 18, 19, 20, 21};
 static const char every_text[] =
@@ -48,6 +50,7 @@ static const char every_text[] =
     "cross-entropy 9 uniform self-adversarial 0.1 0.2 0.3 0.4 paper off "
     "0.5 0.6 "
     "off 4 2 0.7 0.8 0.9 on 11 "
+    "on 5 16 all pair 0.15 0.26 2.5 22 0.07 23 0.08 0.09 6 0.11 24 "
     "aggregator 12 13 bf16 adagrad 0.01 0.02 0.03 0.04 cosine 14 0.05 15 0.06 16 17 18 19 "
     "20 21";
 
@@ -86,7 +89,7 @@ static void test_every_member(void **state) {
 
 static void test_table(void **state) {
     (void)state;
-    static const char *const sections[] = {"model", "loss", "vertical", "training"};
+    static const char *const sections[] = {"model", "loss", "vertical", "path", "training"};
     int32_t count, section = 0;
     const vlp_setting *table = vlp_settings_table(&count);
     vlp_settings settings, again;
@@ -98,7 +101,7 @@ static void test_table(void **state) {
     for (int32_t i = 0; i < count; i++) {
         const vlp_setting *setting = &table[i];
         assert_ptr_equal(setting_named(setting->name), setting);
-        while (strcmp(setting->section, sections[section]) != 0) assert_true(++section < 4);
+        while (strcmp(setting->section, sections[section]) != 0) assert_true(++section < 5);
         assert_true(strlen(setting->help) > 0 && strlen(setting->help) < 100);
         assert_null(strchr(setting->help, '\n'));
         if (setting->type != VLP_SETTING_CHOICE) assert_true(setting->least < setting->most);
@@ -115,18 +118,18 @@ static void test_table(void **state) {
         assert_int_equal(vlp_settings_set(&again, setting->name, setting->fallback, NULL), VLP_OK);
         expect_same(&settings, &again);
     }
-    assert_int_equal(section, 3);
+    assert_int_equal(section, 4);
 }
 
 /* "rescal, transe, .. or rotate" */
 static const char *all_models(void) {
     static char words[256];
     size_t length = 0;
-    for (int i = 0; i < VLP_MODELS; i++)
+    for (int i = 0; i <= VLP_MODEL_NONE; i++)
         length += (size_t)snprintf(words + length, sizeof words - length, "%s%s", vlp_model_names[i],
-                                   i + 2 < VLP_MODELS    ? ", "
-                                   : i + 2 == VLP_MODELS ? " or "
-                                                         : "");
+                                   i + 1 < VLP_MODEL_NONE    ? ", "
+                                   : i + 1 == VLP_MODEL_NONE ? " or "
+                                                             : "");
     return words;
 }
 
@@ -140,7 +143,15 @@ static void test_choices(void **state) {
 #define MODEL(NAME, name) {"model", #name, VLP_MODEL_##NAME},
         VLP_MODEL_LIST(MODEL)
 #undef MODEL
-            {"norm", "l1", VLP_NORM_L1},
+            {"model", "none", VLP_MODEL_NONE},
+        {"path_states", "reached", VLP_PATH_STATES_REACHED},
+        {"path_states", "all", VLP_PATH_STATES_ALL},
+        {"path_hide", "edge", VLP_PATH_HIDE_EDGE},
+        {"path_hide", "pair", VLP_PATH_HIDE_PAIR},
+        {"trains", "all", VLP_TRAINS_ALL},
+        {"trains", "aggregator", VLP_TRAINS_AGGREGATOR},
+        {"trains", "path", VLP_TRAINS_PATH},
+        {"norm", "l1", VLP_NORM_L1},
         {"norm", "l2", VLP_NORM_L2},
         {"loss", "negative-sampling", VLP_LOSS_NEGATIVES},
         {"loss", "cross-entropy", VLP_LOSS_CROSS_ENTROPY},

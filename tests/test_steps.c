@@ -37,13 +37,8 @@ static void open_steps(steps *work, const char *const *texts) {
     must(vlp_settings_check(settings));
     must(vlp_dataset_open(&work->dataset, support_family(6, 3), NULL));
     must(backend->open(&work->compute, 2));
-    vlp_model_options options = {settings->model, settings->dim, settings->relation_dim, settings->norm,
-                                 settings->margin};
-    must(vlp_model_new(&work->model, backend, work->compute,
-                       &(vlp_model_shape){options, vlp_dataset_entity_count(work->dataset),
-                                          2 * vlp_dataset_relation_count(work->dataset),
-                                          vlp_settings_components(settings)},
-                       true));
+    vlp_model_shape shape = vlp_settings_shape(settings, work->dataset);
+    must(vlp_model_new(&work->model, backend, work->compute, &shape, true));
     must(vlp_model_init(work->model, 0, settings->init_scale));
     must(vlp_trainer_new(&work->trainer, work->dataset, settings, work->model, NULL));
 }

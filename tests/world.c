@@ -50,9 +50,10 @@ world world_make(const vlp_dataset *dataset, model_kind kind, bool vertical, int
     vlp_model_options options = {kind.model, kind.dim, kind.relation_dim, kind.norm, 4.0};
     assert_int_equal(lab_backend()->open(&w.compute, threads), VLP_OK);
     assert_int_equal(
-        vlp_model_new(&w.model, lab_backend(), w.compute,
-                      &(vlp_model_shape){options, w.entities, 2 * w.relations, components_of(vertical)},
-                      false),
+        vlp_model_new(
+            &w.model, lab_backend(), w.compute,
+            &(vlp_model_shape){options, w.entities, 2 * w.relations, components_of(vertical), {0}},
+            false),
         VLP_OK);
     assert_int_equal(vlp_model_init(w.model, random->step + 5, 0), VLP_OK);
     w.copy_of = calloc((size_t)w.entities, sizeof *w.copy_of);

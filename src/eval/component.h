@@ -8,7 +8,8 @@
 
 typedef struct vlp_scorer_options {
     const vlp_model *model;
-    const vlp_graph *graph;                  /* where references come from; in the model's ids */
+    const vlp_graph *graph; /* where references come from, and what paths are read over; in the model's
+                               ids */
     int32_t references, references_per_head; /* as the aggregator was trained */
     int32_t batch;                           /* queries at a time */
     int32_t columns;                         /* entities at a time */
@@ -57,7 +58,7 @@ typedef struct vlp_component_scoring {
                         const vlp_scored_pairs *pairs);
 } vlp_component_scoring;
 
-extern const vlp_component_scoring vlp_horizontal_scoring, vlp_vertical_scoring;
+extern const vlp_component_scoring vlp_horizontal_scoring, vlp_vertical_scoring, vlp_path_scoring;
 
 /* ---- Of the vertical component alone ---- */
 

@@ -7,11 +7,16 @@ static const float lambda[] = {1e-4f,      1.7783e-4f, 3.1623e-4f, 5.6234e-4f, 1
                                5.6234e-1f, 1,          1.7783f,    3.1623f,    5.6234f,
                                10,         17.783f,    31.623f,    56.234f,    100};
 
-/* In the order in which they are combined: f_c + lambda f_g. The weights of the first component of a run
- * are not read: it has weight 1. A new component adds a row, with the weights its scores need beside
- * those before it. */
+/* Of f_c beside f_p: 10^-1 .. 10^2 in halves of a decade. */
+static const float vertical[] = {1e-1f, 3.1623e-1f, 1, 3.1623f, 10, 31.623f, 100};
+
+/* In the order in which they are combined: f_p + mu f_c + lambda f_g. The weights of the first component
+ * of a run are not read: it has weight 1. A new component adds a row, with the weights its scores need
+ * beside those before it. */
 static const vlp_weight_axis axes[VLP_COMPONENTS] = {
-    {VLP_VERTICAL, NULL, 0}, {VLP_HORIZONTAL, lambda, sizeof lambda / sizeof *lambda}};
+    {VLP_PATH, NULL, 0},
+    {VLP_VERTICAL, vertical, sizeof vertical / sizeof *vertical},
+    {VLP_HORIZONTAL, lambda, sizeof lambda / sizeof *lambda}};
 
 vlp_mixture vlp_mixture_alone(vlp_component component) {
     vlp_mixture mixture = {{0}};
@@ -22,6 +27,7 @@ vlp_mixture vlp_mixture_alone(vlp_component component) {
 vlp_mixture vlp_mixture_default(unsigned components) {
     if (components == (1u << VLP_HORIZONTAL | 1u << VLP_VERTICAL))
         return (vlp_mixture){.weights = {[VLP_HORIZONTAL] = 0.05f, [VLP_VERTICAL] = 1}};
+    if (components >> VLP_PATH & 1) return vlp_mixture_alone(VLP_PATH);
     vlp_mixture mixture = {{0}};
     for (int c = 0; c < VLP_COMPONENTS; c++) mixture.weights[c] = (float)(components >> c & 1);
     return mixture;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { BATCH = 512 };
+enum { BATCH = 512, PATH_SCORES = 32 << 20 /* of a batch */ };
 
 struct vlp_predictor {
     vlp_predictor_options options;
@@ -44,13 +44,22 @@ static vlp_status allocate(vlp_predictor *predictor) {
     return VLP_OK;
 }
 
+/* The path component scores all entities of a batch at once. All variants of one query go into one
+ * batch. */
+static int32_t batch_of(const vlp_predictor_options *options) {
+    int64_t batch = BATCH;
+    if (vlp_model_has(options->model, VLP_PATH) && PATH_SCORES / options->model->entities < BATCH)
+        batch = PATH_SCORES / options->model->entities;
+    if (batch < options->references + 1) batch = options->references + 1;
+    return (int32_t)batch;
+}
+
 vlp_status vlp_predictor_new(vlp_predictor **out, const vlp_predictor_options *options) {
     *out = NULL;
     vlp_predictor *predictor = vlp_alloc_zero(1, sizeof *predictor);
     if (!predictor) return vlp_fail_memory("predictions");
     predictor->options = *options;
-    /* All variants of one query go into one batch. */
-    predictor->batch = options->references + 1 > BATCH ? options->references + 1 : BATCH;
+    predictor->batch = batch_of(options);
     int64_t tile = options->model->backend->tile / predictor->batch;
     predictor->tile = (int32_t)(tile < options->model->entities ? tile : options->model->entities);
     vlp_status status = allocate(predictor);

@@ -1,7 +1,9 @@
 #include "eval/scorer.h"
 
 static const vlp_component_scoring *const scorings[VLP_COMPONENTS] = {
-    [VLP_HORIZONTAL] = &vlp_horizontal_scoring, [VLP_VERTICAL] = &vlp_vertical_scoring};
+    [VLP_HORIZONTAL] = &vlp_horizontal_scoring,
+    [VLP_VERTICAL] = &vlp_vertical_scoring,
+    [VLP_PATH] = &vlp_path_scoring};
 
 struct vlp_scorer {
     vlp_scorer_options options;

@@ -1,4 +1,4 @@
-/* Embeddings for an aggregator that is trained alone.
+/* Embeddings for an aggregator or a path model that is trained alone.
  *
  * A folder of arrays holds entities.npy and the arrays of relations as an export writes them: those that
  * the model's row names. Rows belong to the names in entities.tsv and relations.tsv where these are in
@@ -15,11 +15,14 @@
 
 /* ---- Settings ------------------------------------------------------------------------------------ */
 
-/* The settings that make a model what it is. */
-static bool shapes_model(const char *name) {
-    static const char *const names[] = {"model", "dim", "relation_dim", "norm", "margin"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
+/* The settings that make the tables of a component what they are. */
+static bool shapes_component(vlp_component component, const char *name) {
+    static const char *const names[VLP_COMPONENTS][6] = {
+        [VLP_HORIZONTAL] = {"model", "dim", "relation_dim", "norm", "margin"},
+        [VLP_VERTICAL] = {"references", "references_per_head"},
+        [VLP_PATH] = {"path_layers", "path_dim", "path_states", "path_edges"}};
+    for (int i = 0; i < 6 && names[component][i]; i++)
+        if (strcmp(name, names[component][i]) == 0) return true;
     return false;
 }
 
@@ -31,8 +34,49 @@ vlp_status vlp_base_start(vlp_settings *settings, const char *base) {
         settings->dim = 0;
     settings->vertical = true;
     settings->vertical_gradient = false;
-    settings->trains = VLP_TRAINS_AGGREGATOR;
+    settings->trains = VLP_TRAINS_ALL;
     return VLP_OK;
+}
+
+/* The settings of a base; of a folder of arrays, those of embeddings alone. */
+static vlp_status base_settings(vlp_settings *out, const char *base) {
+    vlp_settings_default(out);
+    out->vertical = false;
+    return vlp_run_folder_exists(base) ? vlp_run_folder_settings(out, base) : VLP_OK;
+}
+
+/* What is trained where `trains` does not say it: the path model where it is asked for and the base has
+ * none, else the aggregator. */
+static vlp_status choose_trained(vlp_settings *settings, const vlp_settings *saved) {
+    if (settings->trains == VLP_TRAINS_ALL)
+        settings->trains = settings->path && !saved->path ? VLP_TRAINS_PATH : VLP_TRAINS_AGGREGATOR;
+    if (settings->trains == VLP_TRAINS_PATH) { /* the aggregator is the base's */
+        settings->vertical = settings->vertical && saved->vertical;
+        return VLP_OK;
+    }
+    if (!settings->vertical)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "a base is for training the aggregator (vertical = on) or the path model (path "
+                        "= on) over it");
+    if (settings->path && !saved->path)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "trains = aggregator trains no path model, and the base has none; set path = "
+                        "off");
+    return VLP_OK;
+}
+
+/* The components that a run with these settings takes from its base, as bits. */
+static unsigned taken_components(const vlp_settings *settings, const vlp_settings *saved) {
+    unsigned taken = vlp_settings_components(settings) & vlp_settings_components(saved);
+    switch ((vlp_trains)settings->trains) {
+    case VLP_TRAINS_ALL:
+        break;
+    case VLP_TRAINS_AGGREGATOR:
+        return taken & ~(1u << VLP_VERTICAL);
+    case VLP_TRAINS_PATH:
+        return taken & ~(1u << VLP_PATH);
+    }
+    return taken;
 }
 
 static vlp_status open_array(vlp_array *out, const char *folder, const char *name) {
@@ -92,20 +136,21 @@ static vlp_status settle_array_sizes(vlp_settings *settings, const char *base) {
 }
 
 vlp_status vlp_base_settle(vlp_settings *settings, const char *base) {
-    if (settings->trains != VLP_TRAINS_AGGREGATOR || !settings->vertical)
-        return vlp_fail(
-            VLP_ERROR_ARGUMENT,
-            "a base is for training the aggregator alone: trains = aggregator and vertical = on");
-    if (!vlp_run_folder_exists(base)) return settle_array_sizes(settings, base);
     vlp_settings saved;
-    VLP_TRY(vlp_run_folder_settings(&saved, base));
+    VLP_TRY(base_settings(&saved, base));
+    VLP_TRY(choose_trained(settings, &saved));
+    if (!vlp_run_folder_exists(base)) return settle_array_sizes(settings, base);
+    unsigned taken = taken_components(settings, &saved);
     int32_t count;
     const vlp_setting *table = vlp_settings_table(&count);
     for (int32_t i = 0; i < count; i++) {
         char left[64], right[64];
+        bool shapes = shapes_component(VLP_HORIZONTAL, table[i].name);
+        for (int c = 0; c < VLP_COMPONENTS; c++)
+            shapes = shapes || (taken >> c & 1 && shapes_component((vlp_component)c, table[i].name));
         vlp_settings_get(left, settings, &table[i]);
         vlp_settings_get(right, &saved, &table[i]);
-        if (shapes_model(table[i].name) && strcmp(left, right) != 0)
+        if (shapes && strcmp(left, right) != 0)
             return vlp_fail(VLP_ERROR_ARGUMENT,
                             "the base %s has %s = %s, not %s; leave it out, or train from the start",
                             base, table[i].name, right, left);
@@ -115,20 +160,17 @@ vlp_status vlp_base_settle(vlp_settings *settings, const char *base) {
 
 /* ---- A run --------------------------------------------------------------------------------------- */
 
-static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const char *base) {
+static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const char *base,
+                           const vlp_settings *settings) {
     vlp_model *other = NULL;
     vlp_progress_state progress;
     vlp_run_facts facts;
-    vlp_settings settings;
+    vlp_settings saved;
     char checksum[33];
     vlp_status status = VLP_OK;
-    VLP_CHECK(vlp_model_new(
-        &other, model->backend, model->compute,
-        &(vlp_model_shape){model->options, model->entities, model->relations, 1u << VLP_HORIZONTAL},
-        false));
     VLP_CHECK(vlp_run_folder_load_facts(&facts, base));
-    VLP_CHECK(vlp_run_folder_settings(&settings, base));
-    VLP_CHECK(vlp_run_folder_verify(&facts, &settings, base));
+    VLP_CHECK(vlp_run_folder_settings(&saved, base));
+    VLP_CHECK(vlp_run_folder_verify(&facts, &saved, base));
     vlp_dataset_checksum(checksum, dataset);
     if (strcmp(checksum, facts.checksum) != 0) {
         status = vlp_fail(VLP_ERROR_FORMAT,
@@ -137,9 +179,14 @@ static vlp_status load_run(vlp_model *model, const vlp_dataset *dataset, const c
                           base, vlp_dataset_title(dataset));
         goto out;
     }
+    vlp_model_shape shape = vlp_settings_shape(&saved, dataset);
+    shape.components = taken_components(settings, &saved);
+    VLP_CHECK(vlp_model_new(&other, model->backend, model->compute, &shape, false));
     VLP_CHECK(vlp_run_folder_load_model(other, &progress, &facts, base));
     for (int32_t i = 0; i < other->table_count; i++) {
-        float **mine = &model->tables[model->ranges[VLP_HORIZONTAL].first + i].value;
+        vlp_component component = other->tables[i].component;
+        int32_t index = i - other->ranges[component].first;
+        float **mine = &model->tables[model->ranges[component].first + index].value;
         float *loaded = other->tables[i].value;
         other->tables[i].value = *mine;
         *mine = loaded;
@@ -350,8 +397,8 @@ out:
 }
 
 vlp_status vlp_base_load(vlp_model *model, const vlp_dataset *dataset, const char *base,
-                         const vlp_observer *observer) {
-    if (vlp_run_folder_exists(base)) return load_run(model, dataset, base);
+                         const vlp_settings *settings, const vlp_observer *observer) {
+    if (vlp_run_folder_exists(base)) return load_run(model, dataset, base, settings);
     VLP_TRY(load_entities(model, dataset, base, observer));
     return load_relations(model, dataset, base);
 }

@@ -1,5 +1,5 @@
-/* The embeddings that an aggregator is trained on alone: those of a finished run, or arrays that came
- * from elsewhere. */
+/* What an aggregator or a path model is trained over: the components of a finished run, which are copied
+ * unchanged, or embeddings in arrays that came from elsewhere. */
 #ifndef VLP_LEARN_BASE_H
 #define VLP_LEARN_BASE_H
 
@@ -11,12 +11,12 @@
  * the defaults, with a dim of 0 that says none was asked for. */
 vlp_status vlp_base_start(vlp_settings *settings, const char *base);
 
-/* After recipe and single settings: takes the sizes from the arrays, and refuses settings of another
- * model than the base's. */
+/* After recipe and single settings: settles what is trained, takes the sizes from the arrays, and
+ * refuses settings of another model than the base's. */
 vlp_status vlp_base_settle(vlp_settings *settings, const char *base);
 
-/* Fills entities and relations of the model. */
+/* Fills the tables of the components that are not trained. */
 vlp_status vlp_base_load(vlp_model *model, const vlp_dataset *dataset, const char *base,
-                         const vlp_observer *observer);
+                         const vlp_settings *settings, const vlp_observer *observer);
 
 #endif

@@ -8,8 +8,10 @@
 
 /* `state` is what `open` returned. Optional functions may be NULL. */
 typedef struct vlp_component_training {
-    /* The learning rate before schedule and warm-up. */
-    double (*rate)(const vlp_settings *settings);
+    /* Replaces, in a copy of the run's settings, what optimizer, schedule and clipping of its tables
+     * read: from `optimizer` to `clip`, and `steps`. Called after `open`. */
+    void (*optimizer)(vlp_settings *settings, const vlp_trainer *trainer);
+    bool own_batch; /* it chooses its own batch, in a stage of its own, behind the other components */
     /* Whether its step writes nothing that the step of another component reads or writes: it may then
      * run concurrently. Such a component adds nothing to the gradients of the embeddings. */
     bool (*independent)(const vlp_settings *settings);
@@ -28,6 +30,6 @@ typedef struct vlp_component_training {
                          const vlp_update *update);
 } vlp_component_training;
 
-extern const vlp_component_training vlp_horizontal_training, vlp_vertical_training;
+extern const vlp_component_training vlp_horizontal_training, vlp_vertical_training, vlp_path_training;
 
 #endif

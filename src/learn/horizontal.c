@@ -140,8 +140,8 @@ static void close_training(void *state) {
     vlp_free(mine);
 }
 
-static double rate(const vlp_settings *settings) {
-    return settings->rate;
+static void optimizer(vlp_settings *settings, const vlp_trainer *trainer) {
+    (void)settings, (void)trainer; /* they are the embeddings' */
 }
 
 /* The others read the embeddings. */
@@ -443,7 +443,7 @@ static vlp_status update(bool *done, vlp_updated *table, void *state, vlp_traine
                                              trainer->q, &pairs);
 }
 
-const vlp_component_training vlp_horizontal_training = {.rate = rate,
+const vlp_component_training vlp_horizontal_training = {.optimizer = optimizer,
                                                         .independent = independent,
                                                         .open = open_training,
                                                         .close = close_training,

@@ -23,7 +23,9 @@ static const char *const red_forms[] = {"published", "paper", NULL};
 static const char *const optimizers[] = {"adam", "lazy-adam", "adagrad", NULL};
 static const char *const schedules[] = {"constant", "step", "linear", "cosine", NULL};
 static const char *const precisions[] = {"fp32", "bf16", NULL};
-static const char *const trained[] = {"all", "aggregator", NULL};
+static const char *const trained[] = {"all", "aggregator", "path", NULL};
+static const char *const states[] = {"reached", "all", NULL};
+static const char *const hiding[] = {"edge", "pair", NULL};
 /* A whole number may have choices too: words for 0 and what follows. */
 static const char *const all_candidates[] = {"all", NULL};
 
@@ -52,7 +54,8 @@ static const char *const all_candidates[] = {"all", NULL};
     ROW(member, VLP_SETTING_CHOICE, 0, 0, choices, fallback, section, help, false)
 
 static const vlp_setting table[] = {
-    CHOICE(model, vlp_model_names, "rotate", "model", "the score function"),
+    CHOICE(model, vlp_model_names, "rotate", "model",
+           "the score function of the embeddings; none: no embeddings, with path = on"),
     VALUE(dim, 1, 65536, "200", "model",
           "size of an embedding: numbers, complex numbers or quaternions"),
     VALUE(relation_dim, 0, 65536, "0", "model",
@@ -96,9 +99,34 @@ static const vlp_setting table[] = {
     WORDED(candidates, 0, INT32_MAX, all_candidates, "all", "vertical",
            "entities in the softmax of the vertical loss: all, or this many sampled ones"),
 
+    SWITCH(path, "off", "path", "train the path model, after the embeddings"),
+    VALUE(path_layers, 1, VLP_PATH_MAX_LAYERS, "6", "path", "layers: the longest path that is read"),
+    VALUE(path_dim, 8, VLP_PATH_MAX_DIM, "32", "path", "numbers per state; a multiple of 8"),
+    CHOICE(path_states, states, "reached", "path",
+           "entities that have a state in layer l: those within l hops of the head entity, or all"),
+    CHOICE(path_hide, hiding, "edge", "path",
+           "what is out of the graph for a hidden answer: its triple, or all between the pair"),
+    VALUE(path_hidden, 0, 1, "0.5", "path",
+          "probability that an answer of a key is hidden; at least one is"),
+    VALUE(path_drop, 0, 0.99, "0", "path",
+          "probability that a triple is out of the graph of a key, besides hidden ones"),
+    VALUE(path_passes, 1e-6, 1e6, "1", "path",
+          "passes over all keys (h, r), which is how long it trains"),
+    VALUE(path_batch, 1, 4096, "32", "path", "keys per step"),
+    VALUE(path_rate, 0, 1e3, "0.003", "path", "learning rate, before warm-up and cosine schedule"),
+    VALUE(path_warmup, 0, 1e9, "200", "path", "first steps, in which the rate rises from 0"),
+    VALUE(path_clip, 0, 1e5, "1", "path", "maximum norm of the gradient; 0: no limit"),
+    VALUE(path_far, 1e-4, 1, "0.125", "path",
+          "share of the candidates farther than path_near hops that the loss reads; 1: all"),
+    VALUE(path_near, 0, VLP_PATH_MAX_LAYERS, "3", "path", "hops within which all are candidates"),
+    VALUE(path_prune, 0, 1, "0.001", "path",
+          "softmax weights below it are sampled in proportion; 0: all are kept"),
+    VALUE(path_edges, 0, 1e12, "0", "path",
+          "edges read for a query at most, nearest entities first (path_states = reached); 0: no limit"),
+
     CHOICE(trains, trained, "all", "training",
-           "what is trained: all, or the vertical aggregator alone over a base"),
-    ADJUSTABLE(steps, 1, 1e9, "10000", "training", "steps of the whole run"),
+           "what is trained: all, or the vertical aggregator or the path model alone over a base"),
+    ADJUSTABLE(steps, 1, 1e9, "10000", "training", "steps of the embeddings and the aggregator"),
     VALUE(batch, 1, 1e6, "512", "training", "queries per step"),
     CHOICE(precision, precisions, "fp32", "training",
            "bf16: a GPU reads bf16 copies in pairs and products; sums and parameters stay fp32"),
@@ -434,6 +462,7 @@ static const char *list_models(char out[WORDS], bool (*has)(const vlp_model_row 
 /* Settings that only some models have a use for. Those that have a default other than "none" (norm,
  * references, negatives) are no contradiction where they go unused. */
 static vlp_status check_model(const vlp_settings *settings) {
+    if (settings->model == VLP_MODEL_NONE) return VLP_OK;
     const vlp_model_row *model = vlp_model_row_of(settings->model);
     char names[WORDS];
     if (settings->loss == VLP_LOSS_CROSS_ENTROPY && !vlp_model_is_dot(model))
@@ -460,9 +489,14 @@ static vlp_status check_model(const vlp_settings *settings) {
 }
 
 static vlp_status check_training(const vlp_settings *settings) {
+    if (settings->patience > 0 && settings->eval_every == 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "patience counts evaluations, and eval_every = 0 makes none before the end; set "
+                        "eval_every");
     if (settings->candidates == 1)
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "candidates = 1 leaves the softmax no choice; use all, or 2 or more");
+    if (settings->model == VLP_MODEL_NONE || settings->trains == VLP_TRAINS_PATH) return VLP_OK;
     if (settings->rate == 0.0 && (!settings->vertical || settings->vertical_rate == 0.0))
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "rate = 0 trains nothing; only the vertical aggregator can do "
@@ -479,15 +513,46 @@ static vlp_status check_training(const vlp_settings *settings) {
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "trains = aggregator does not change the embeddings: it needs vertical = on "
                         "and vertical_gradient = off");
-    if (settings->patience > 0 && settings->eval_every == 0)
+    return VLP_OK;
+}
+
+static vlp_status check_path(const vlp_settings *settings) {
+    if (settings->model == VLP_MODEL_NONE && !settings->path)
         return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "patience counts evaluations, and eval_every = 0 makes none before the end; set "
-                        "eval_every");
+                        "model = none has no embeddings, and path = off no path model: nothing is left "
+                        "to train; set path = on");
+    if (settings->trains == VLP_TRAINS_PATH && !settings->path)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "trains = path trains the path model: set path = on");
+    if (settings->trains == VLP_TRAINS_AGGREGATOR && settings->model == VLP_MODEL_NONE)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "trains = aggregator needs embeddings, and model = none has none");
+    if (!settings->path) return VLP_OK;
+    if (settings->path_dim % 8 != 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "path_dim = %d is not a multiple of 8; %d is",
+                        settings->path_dim, (settings->path_dim + 7) / 8 * 8);
+    if (settings->path_rate == 0.0) return vlp_fail(VLP_ERROR_ARGUMENT, "path_rate = 0 trains nothing");
+    if (settings->path_edges > 0 && settings->path_states == VLP_PATH_STATES_ALL)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "path_edges limits the entities that are reached: it needs path_states = "
+                        "reached");
     return VLP_OK;
 }
 
 vlp_status vlp_settings_check(const vlp_settings *settings) {
     VLP_TRY(check_ranges(settings));
     VLP_TRY(check_model(settings));
+    VLP_TRY(check_path(settings));
     return check_training(settings);
+}
+
+vlp_model_shape vlp_settings_shape(const vlp_settings *settings, const vlp_dataset *dataset) {
+    return (vlp_model_shape){.options = {settings->model, settings->dim, settings->relation_dim,
+                                         settings->norm, settings->margin},
+                             .entities = vlp_dataset_entity_count(dataset),
+                             .relations = 2 * vlp_dataset_relation_count(dataset),
+                             .components = vlp_settings_components(settings),
+                             .path = {.layers = settings->path_layers,
+                                      .dim = settings->path_dim,
+                                      .reached_only = settings->path_states == VLP_PATH_STATES_REACHED,
+                                      .edge_limit = settings->path_edges}};
 }

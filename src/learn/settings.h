@@ -4,7 +4,8 @@
 #define VLP_LEARN_SETTINGS_H
 
 #include "base/base.h"
-#include "model/gsf.h"
+#include "graph/dataset.h"
+#include "model/model.h"
 
 typedef enum vlp_loss_kind { VLP_LOSS_NEGATIVES = 0, VLP_LOSS_CROSS_ENTROPY } vlp_loss_kind;
 typedef enum vlp_negative_source { VLP_NEGATIVES_UNIFORM = 0, VLP_NEGATIVES_RED } vlp_negative_source;
@@ -17,8 +18,11 @@ typedef enum vlp_red_form { VLP_RED_PUBLISHED = 0, VLP_RED_PAPER } vlp_red_form;
 typedef enum vlp_optimizer_kind { VLP_ADAM = 0, VLP_LAZY_ADAM, VLP_ADAGRAD } vlp_optimizer_kind;
 typedef enum vlp_schedule { VLP_CONSTANT = 0, VLP_STEP, VLP_LINEAR, VLP_COSINE } vlp_schedule;
 
+/* The entities that have a state in layer l: those within l hops of the head entity, or all. */
+typedef enum vlp_path_states { VLP_PATH_STATES_REACHED = 0, VLP_PATH_STATES_ALL } vlp_path_states;
+
 typedef enum vlp_precision { VLP_PRECISION_FP32 = 0, VLP_PRECISION_BF16 } vlp_precision;
-typedef enum vlp_trains { VLP_TRAINS_ALL = 0, VLP_TRAINS_AGGREGATOR } vlp_trains;
+typedef enum vlp_trains { VLP_TRAINS_ALL = 0, VLP_TRAINS_AGGREGATOR, VLP_TRAINS_PATH } vlp_trains;
 
 typedef struct vlp_settings {
     /* the model */
@@ -47,6 +51,22 @@ typedef struct vlp_settings {
     double vertical_rate;   /* of the aggregator's matrices; 0: rate */
     bool vertical_gradient; /* entities and relations receive the gradient of the vertical loss */
     int32_t candidates;     /* of the vertical loss's softmax, sampled; 0: all entities */
+    /* the path model and its loss */
+    bool path;
+    int32_t path_layers, path_dim;
+    int32_t path_states; /* vlp_path_states */
+    int32_t path_hide;   /* vlp_path_hiding */
+    double path_hidden;  /* probability that an answer of a key is hidden */
+    double path_drop;    /* probability that a triple is out of a key's graph */
+    double path_passes;  /* over all keys */
+    int32_t path_batch;  /* keys per step */
+    double path_rate;
+    int64_t path_warmup;
+    double path_clip;
+    double path_far; /* share of the candidates farther than path_near hops; 1: all */
+    int32_t path_near;
+    double path_prune;  /* softmax weights below it are sampled; 0: none */
+    int64_t path_edges; /* at most this many edges are read for a query; 0: no limit */
     /* training */
     int32_t trains; /* vlp_trains */
     int64_t steps;
@@ -83,9 +103,10 @@ typedef struct vlp_setting {
     double least, most;         /* of numbers, both included */
     const char *const *choices; /* of a choice, ended by NULL */
     const char *fallback;       /* the default, as text */
-    const char *section; /* "model", "loss", "vertical", "training": headings in config.ini and help */
-    const char *help;    /* one line */
-    bool adjustable;     /* may change when a run is resumed, and is no part of the digest */
+    const char
+        *section; /* "model", "loss", "vertical", "path", "training": headings in config.ini and help */
+    const char *help; /* one line */
+    bool adjustable;  /* may change when a run is resumed, and is no part of the digest */
 } vlp_setting;
 
 /* The table, in the order of the manual. */
@@ -95,8 +116,14 @@ void vlp_settings_default(vlp_settings *settings);
 
 /* The components of a run with these settings, as bits. */
 static inline unsigned vlp_settings_components(const vlp_settings *settings) {
-    return 1u << VLP_HORIZONTAL | (settings->vertical ? 1u << VLP_VERTICAL : 0);
+    bool embeds = settings->model != VLP_MODEL_NONE;
+    return (embeds ? 1u << VLP_HORIZONTAL : 0) |
+           (embeds && settings->vertical ? 1u << VLP_VERTICAL : 0) |
+           (settings->path ? 1u << VLP_PATH : 0);
 }
+
+/* The model of a run with these settings on a data set. */
+vlp_model_shape vlp_settings_shape(const vlp_settings *settings, const vlp_dataset *dataset);
 
 /* Sets one; the error names the key (and the nearest known one), or the value and what it may be.
  * `where` goes before the message ("recipe.ini:12"); NULL: nothing. */

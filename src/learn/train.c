@@ -23,6 +23,7 @@ typedef struct training {
     vlp_observer observer;      /* the caller's, with lines to train.log as well */
     vlp_run_lock *lock;
     bool created; /* the run was begun by this call */
+    bool resumed; /* a state was loaded */
     bool saved;   /* weights of this call are in the folder */
     bool changed; /* a resumed run has other settings than config.ini, or an older format */
     vlp_settings settings;
@@ -135,11 +136,19 @@ static vlp_status check_dataset(const training *work) {
 
 /* ---- Evaluation on the validation split ---------------------------------------------------------- */
 
-/* The best mixture on the validation split and its MRR. */
-static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work) {
+/* The components that are trained by the end of a stage, or were before, as bits. */
+static unsigned ready_components(const training *work, const vlp_stage *stage) {
+    vlp_stage last = vlp_trainer_stage(work->trainer, vlp_trainer_steps(work->trainer));
+    return work->model->components & ~(last.first > stage->first ? last.components : 0u);
+}
+
+/* The best mixture on the validation split and its MRR, of the components that are ready. */
+static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work, unsigned components) {
     vlp_mixture *grid;
     int32_t count;
-    VLP_TRY(vlp_mixture_grid(&grid, &count, work->model->components));
+    vlp_model ready = *work->model;
+    ready.components = components;
+    VLP_TRY(vlp_mixture_grid(&grid, &count, components));
     vlp_ranking_options options = {.split = VLP_VALID,
                                    .filter = 1u << VLP_TRAIN | 1u << VLP_VALID,
                                    .mixtures = grid,
@@ -148,7 +157,7 @@ static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work) {
                                    .references_per_head = work->settings.references_per_head,
                                    .threads = work->settings.threads};
     vlp_ranking *ranking = NULL;
-    vlp_status status = vlp_ranking_compute(&ranking, work->model, work->dataset, &options);
+    vlp_status status = vlp_ranking_compute(&ranking, &ready, work->dataset, &options);
     *mrr = -1;
     for (int32_t i = 0; status == VLP_OK && i < count; i++) {
         vlp_metrics metrics =
@@ -197,21 +206,22 @@ static bool out_of_patience(const training *work) {
 }
 
 /* "0.6931 + 4.2": by component. */
-static void describe_losses(char *text, size_t size, const vlp_step_loss *loss) {
+static void describe_losses(char *text, size_t size, const vlp_step_loss *loss, unsigned components) {
     size_t used = 0;
     for (int c = 0; c < VLP_COMPONENTS && used < size; c++)
-        used += (size_t)snprintf(text + used, size - used, "%s%.4f", c > 0 ? " + " : "",
-                                 loss->components[c]);
+        if (components >> c & 1)
+            used += (size_t)snprintf(text + used, size - used, "%s%.4f", used > 0 ? " + " : "",
+                                     loss->components[c]);
 }
 
 /* Evaluates, keeps the model when it is the best so far. *stop: patience has run out. */
-static vlp_status check_point(training *work, bool *stop) {
+static vlp_status check_point(training *work, const vlp_stage *stage, bool *stop) {
     double mrr = NAN;
     bool keep = true;
     VLP_TRY(look(work));
     if (work->dataset->splits[VLP_VALID].count > 0) {
         vlp_mixture mixture = work->progress.mixture;
-        VLP_TRY(evaluate(&mrr, &mixture, work));
+        VLP_TRY(evaluate(&mrr, &mixture, work, ready_components(work, stage)));
         keep = !(mrr <= work->progress.best_mrr);
         work->progress.waited = keep ? 0 : work->progress.waited + 1;
         if (keep) {
@@ -222,7 +232,7 @@ static vlp_status check_point(training *work, bool *stop) {
     }
     VLP_TRY(add_metrics_line(work, mrr));
     char losses[128];
-    describe_losses(losses, sizeof losses, &work->loss);
+    describe_losses(losses, sizeof losses, &work->loss, stage->components);
     if (isnan(mrr))
         vlp_log(&work->observer, "step %lld: loss %s", (long long)work->progress.step, losses);
     else
@@ -252,37 +262,62 @@ static bool due(int64_t step, int64_t every) {
     return every > 0 && step % every == 0;
 }
 
-static vlp_status loop(training *work) {
+static vlp_status stopped(const training *work) {
+    vlp_log(&work->observer, "saved at step %lld of %lld", (long long)work->progress.step,
+            (long long)vlp_trainer_steps(work->trainer));
+    return vlp_fail_stopped();
+}
+
+/* The steps of a stage, from where it is; ended by its last, or by patience. */
+static vlp_status run_stage(training *work, const vlp_stage *stage) {
     const vlp_settings *settings = &work->settings;
-    bool done = work->progress.step >= settings->steps || out_of_patience(work);
+    const char *what = stage->components == 1u << VLP_PATH ? "steps of the path model" : "steps";
+    int64_t end = stage->first + stage->steps;
+    bool done = work->progress.step >= end || out_of_patience(work);
     while (!done) {
         VLP_TRY(vlp_trainer_step(NULL, work->trainer, work->progress.step));
         if (seconds() - work->looked > LOOK_EVERY) VLP_TRY(look(work));
-        int64_t step = ++work->progress.step;
-        bool last = step == settings->steps, stop = false;
-        vlp_progress(&work->observer, "steps", step, settings->steps);
-        if (last || due(step, settings->eval_every)) VLP_TRY(check_point(work, &stop));
+        int64_t step = ++work->progress.step, own = step - stage->first;
+        bool last = step == end, stop = false;
+        vlp_progress(&work->observer, what, own, stage->steps);
+        if (last || due(own, settings->eval_every)) VLP_TRY(check_point(work, stage, &stop));
         bool asked = vlp_stopped(&work->observer);
-        if (last || stop || asked || due(step, settings->save_every)) VLP_TRY(save(work));
-        if (asked && !last && !stop) {
-            vlp_log(&work->observer, "saved at step %lld of %lld", (long long)step,
-                    (long long)settings->steps);
-            return vlp_fail_stopped();
-        }
+        if (last || stop || asked || due(own, settings->save_every)) VLP_TRY(save(work));
+        if (asked && !last && !stop) return stopped(work);
         done = last || stop;
     }
     return VLP_OK;
 }
 
+/* The next stage starts from the best of the one before, whatever that ended with. */
+static vlp_status begin_stage(training *work, const vlp_stage *stage) {
+    vlp_progress_state best;
+    vlp_run_facts facts;
+    work->progress.step = stage->first;
+    work->progress.waited = 0;
+    if (work->progress.best_step != stage->first)
+        VLP_TRY(vlp_run_folder_load_model(work->model, &best, &facts, work->folder));
+    vlp_log(&work->observer, "the path model: %lld steps", (long long)stage->steps);
+    return VLP_OK;
+}
+
+static vlp_status loop(training *work) {
+    int64_t total = vlp_trainer_steps(work->trainer);
+    vlp_stage stage = vlp_trainer_stage(work->trainer, work->progress.step);
+    for (;;) {
+        if (stage.first > 0 && work->progress.step <= stage.first) VLP_TRY(begin_stage(work, &stage));
+        VLP_TRY(run_stage(work, &stage));
+        int64_t end = stage.first + stage.steps;
+        if (end >= total) return VLP_OK;
+        if (vlp_stopped(&work->observer)) return stopped(work);
+        stage = vlp_trainer_stage(work->trainer, end);
+    }
+}
+
 static vlp_status open_model(training *work, const char *device) {
     VLP_TRY(vlp_backend_find(&work->backend, device ? device : "auto"));
     VLP_TRY(work->backend->open(&work->compute, work->settings.threads));
-    const vlp_settings *settings = &work->settings;
-    vlp_model_shape shape = {.options = {settings->model, settings->dim, settings->relation_dim,
-                                         settings->norm, settings->margin},
-                             .entities = vlp_dataset_entity_count(work->dataset),
-                             .relations = 2 * vlp_dataset_relation_count(work->dataset),
-                             .components = vlp_settings_components(settings)};
+    vlp_model_shape shape = vlp_settings_shape(&work->settings, work->dataset);
     return vlp_model_new(&work->model, work->backend, work->compute, &shape, true);
 }
 
@@ -305,6 +340,11 @@ static vlp_status change_steps(training *work) {
     vlp_progress_state *progress = &work->progress;
     int64_t steps = work->settings.steps;
     if (steps == progress->steps) return VLP_OK;
+    if (work->settings.trains == VLP_TRAINS_PATH || work->settings.model == VLP_MODEL_NONE ||
+        (work->settings.path && progress->step >= progress->steps))
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "steps are those of the embeddings, and %s has no more of them to do",
+                        work->folder);
     if (steps <= progress->step)
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "%s has done %lld steps; steps = %lld leaves nothing to do: ask for more",
@@ -332,8 +372,7 @@ static vlp_status load_state(training *work, bool *found) {
     VLP_TRY(vlp_run_folder_load_metrics(&work->metrics, work->folder, work->progress.step));
     work->metrics_size = (int64_t)strlen(work->metrics);
     work->metrics_capacity = work->metrics_size + 1;
-    vlp_log(&work->observer, "resuming at step %lld of %lld", (long long)work->progress.step,
-            (long long)work->settings.steps);
+    work->resumed = true;
     return change_steps(work);
 }
 
@@ -346,7 +385,12 @@ static vlp_status init_tables(training *work, const char *base) {
             VLP_ERROR_ARGUMENT,
             "trains = aggregator needs embeddings to start from: a base, which is a run or a "
             "folder of arrays");
-    return base ? vlp_base_load(work->model, work->dataset, base, &work->observer) : VLP_OK;
+    if (work->settings.trains == VLP_TRAINS_PATH && work->settings.model != VLP_MODEL_NONE && !base)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "trains = path adds the path model to a base, which is a run or a folder of "
+                        "arrays; without one, train it alone with model = none");
+    return base ? vlp_base_load(work->model, work->dataset, base, &work->settings, &work->observer)
+                : VLP_OK;
 }
 
 /* Begins the run's folder, or brings a resumed one up to date. */
@@ -361,8 +405,9 @@ static vlp_status begin(training *work, const char *base) {
     bool found = false;
     if (!work->created) VLP_TRY(load_state(work, &found));
     if (!found) VLP_TRY(init_tables(work, base));
-    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->bf16)
-        vlp_log(&work->observer, "precision = bf16 is for a GPU: this trains in fp32");
+    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->bf16 &&
+        work->settings.model != VLP_MODEL_NONE && work->settings.trains != VLP_TRAINS_PATH)
+        vlp_log(&work->observer, "precision = bf16 is for a GPU: embeddings are trained in fp32");
     VLP_TRY(write_folder(work));
     /* With the new settings on disk, a state of before has to say which of them it was made with. */
     if (found && work->changed)
@@ -403,6 +448,9 @@ static vlp_status prepare(training *work, const char *data, const vlp_train_opti
     VLP_TRY(
         vlp_trainer_new(&work->trainer, work->dataset, &work->settings, work->model, &work->observer));
     vlp_trainer_schedule_from(work->trainer, work->progress.schedule_start);
+    if (work->resumed)
+        vlp_log(&work->observer, "resuming at step %lld of %lld", (long long)work->progress.step,
+                (long long)vlp_trainer_steps(work->trainer));
     return VLP_OK;
 }
 

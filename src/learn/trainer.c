@@ -5,12 +5,15 @@
 #include "learn/trainer_internal.h"
 
 static const vlp_component_training *const trainings[VLP_COMPONENTS] = {
-    [VLP_HORIZONTAL] = &vlp_horizontal_training, [VLP_VERTICAL] = &vlp_vertical_training};
+    [VLP_HORIZONTAL] = &vlp_horizontal_training,
+    [VLP_VERTICAL] = &vlp_vertical_training,
+    [VLP_PATH] = &vlp_path_training};
 
 /* ---- Schedule ------------------------------------------------------------------------------------ */
 
-double vlp_rate_at(const vlp_settings *settings, double rate, int64_t step) {
-    double steps = (double)settings->steps, at = (double)step;
+/* The learning rate of a step: schedule and warm-up. */
+static double rate_at(const vlp_settings *settings, int64_t step) {
+    double steps = (double)settings->steps, at = (double)step, rate = settings->rate;
     int64_t decay_at = settings->decay_at > 0 ? settings->decay_at : (int64_t)(0.6 * steps);
     if (decay_at < 1) decay_at = 1; /* the only step of a run is not after 0.6 of it */
     if (step < settings->warmup) rate *= (at + 1) / (double)settings->warmup;
@@ -31,15 +34,37 @@ void vlp_trainer_schedule_from(vlp_trainer *trainer, int64_t step) {
     trainer->schedule_start = step;
 }
 
-/* The learning rate of a step in a run whose schedule may have been started anew. */
-static double scheduled_rate(const vlp_trainer *trainer, double rate, int64_t step) {
-    int64_t start = trainer->schedule_start;
-    if (start == 0) return vlp_rate_at(trainer->settings, rate, step);
-    vlp_settings rest = *trainer->settings;
-    if (step < rest.warmup) rate *= ((double)step + 1) / (double)rest.warmup;
+/* The learning rate of a step of a stage; the schedule of the first may have been started anew. */
+static double scheduled_rate(const vlp_trainer *trainer, int component, int64_t step) {
+    vlp_settings rest = trainer->optimizers[component];
+    int64_t start = trainings[component]->own_batch ? 0 : trainer->schedule_start;
+    if (start == 0) return rate_at(&rest, step);
+    if (step < rest.warmup) rest.rate *= ((double)step + 1) / (double)rest.warmup;
     rest.warmup = 0;
     rest.steps -= start;
-    return vlp_rate_at(&rest, rate, step - start);
+    return rate_at(&rest, step - start);
+}
+
+/* ---- Stages -------------------------------------------------------------------------------------- */
+
+/* The components that share batches of queries, as bits. */
+static unsigned by_queries(unsigned components) {
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (trainings[c]->own_batch) components &= ~(1u << c);
+    return components;
+}
+
+vlp_stage vlp_trainer_stage(const vlp_trainer *trainer, int64_t step) {
+    unsigned first = by_queries(trainer->trained), second = trainer->trained & ~first;
+    int64_t steps = first ? trainer->settings->steps : 0;
+    if (step < steps || !second) return (vlp_stage){first, 0, steps};
+    return (vlp_stage){second, steps, trainer->own_steps};
+}
+
+int64_t vlp_trainer_steps(const vlp_trainer *trainer) {
+    bool first = by_queries(trainer->trained) != 0,
+         second = by_queries(trainer->trained) != trainer->trained;
+    return (first ? trainer->settings->steps : 0) + (second ? trainer->own_steps : 0);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------- */
@@ -109,14 +134,23 @@ static vlp_status allocate_batch(vlp_trainer *trainer) {
 
 /* ---- Opening ------------------------------------------------------------------------------------- */
 
+/* Components whose steps read queries are opened together: they share the embeddings. */
+static unsigned opened_components(const vlp_trainer *trainer) {
+    unsigned shared = by_queries(trainer->model->components);
+    return trainer->trained & shared ? trainer->trained | shared : trainer->trained & ~shared;
+}
+
 static vlp_status open_components(vlp_trainer *trainer) {
     for (int c = 0; c < VLP_COMPONENTS; c++)
         if (vlp_model_has(trainer->model, (vlp_component)c) && c != VLP_HORIZONTAL &&
             !trainings[c]->independent(trainer->settings))
             trainer->embeddings_shared = true;
-    for (int c = 0; c < VLP_COMPONENTS; c++)
-        if (vlp_model_has(trainer->model, (vlp_component)c))
-            VLP_TRY(trainings[c]->open(&trainer->states[c], trainer));
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        if (!(opened_components(trainer) >> c & 1)) continue;
+        VLP_TRY(trainings[c]->open(&trainer->states[c], trainer));
+        trainer->optimizers[c] = *trainer->settings;
+        trainings[c]->optimizer(&trainer->optimizers[c], trainer);
+    }
     return VLP_OK;
 }
 
@@ -126,6 +160,8 @@ static unsigned components_of_setting(const vlp_model *model, vlp_trains trains)
         break;
     case VLP_TRAINS_AGGREGATOR:
         return 1u << VLP_VERTICAL;
+    case VLP_TRAINS_PATH:
+        return 1u << VLP_PATH;
     }
     return model->components;
 }
@@ -188,7 +224,7 @@ void vlp_trainer_add_loss(vlp_trainer *trainer, vlp_component component, const f
 /* Checks that a component's loss is finite, and sets how its gradients are clipped. */
 static void check_loss(vlp_trainer *trainer, vlp_component component) {
     vlp_model *model = trainer->model;
-    vlp_step_check check = {.component = component, .clip = trainer->settings->clip};
+    vlp_step_check check = {.component = component, .clip = trainer->optimizers[component].clip};
     for (int32_t i = 0; i < model->ranges[component].count; i++) {
         int32_t id = model->ranges[component].first + i;
         check.tables |= 1u << id;
@@ -216,7 +252,7 @@ static vlp_updated updated_table(const vlp_trainer *trainer, int32_t id) {
 
 /* Updates the tables of a component whose gradients are computed. */
 static vlp_status update_component(vlp_trainer *trainer, vlp_component component) {
-    const vlp_settings *settings = trainer->settings;
+    const vlp_settings *settings = &trainer->optimizers[component];
     vlp_model *model = trainer->model;
     check_loss(trainer, component);
     vlp_update update = {.kind = settings->optimizer == VLP_ADAGRAD,
@@ -256,13 +292,14 @@ static vlp_status step_component(vlp_trainer *trainer, int c) {
 }
 
 /* Chooses the batch, and computes what components share of it. */
-static void begin_step(vlp_trainer *trainer) {
+static void begin_step(vlp_trainer *trainer, unsigned trained) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_batch *chosen = &trainer->chosen;
     backend->memory->zero(model->compute, trainer->report->losses, sizeof trainer->report->losses);
     for (int c = 0; c < VLP_COMPONENTS; c++)
         if (trainer->states[c] && trainings[c]->clear) trainings[c]->clear(trainer->states[c], trainer);
+    if (!by_queries(trained)) return;
     backend->steps->choose_batch(model->compute, &trainer->tables, chosen);
     if (!vlp_model_has(model, VLP_HORIZONTAL)) return;
     backend->rows->gather(model->compute, trainer->head_rows, vlp_model_entities(model)->value,
@@ -276,15 +313,15 @@ static void begin_step(vlp_trainer *trainer) {
  * behind the horizontal one may add to the gradients of the embeddings. Those that are independent run
  * concurrently, in a fork, with the others; the first component trained joins them before its update,
  * because they read its tables. */
-static vlp_status make_step(vlp_trainer *trainer) {
+static vlp_status make_step(vlp_trainer *trainer, unsigned trained) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
-    unsigned trained = trainer->trained, forked = 0;
+    unsigned forked = 0;
     int first = 0;
     while (!(trained >> first & 1)) first++;
     for (int c = first + 1; c < VLP_COMPONENTS; c++)
         if (trained >> c & 1 && trainings[c]->independent(trainer->settings)) forked |= 1u << c;
-    begin_step(trainer);
+    begin_step(trainer, trained);
     if (forked) backend->steps->fork_begin(model->compute);
     for (int c = VLP_COMPONENTS - 1; c > first; c--) {
         if (!(forked >> c & 1)) continue;
@@ -302,22 +339,26 @@ static vlp_status make_step(vlp_trainer *trainer) {
 }
 
 vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step) {
-    const vlp_settings *settings = trainer->settings;
     const vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
+    vlp_stage stage = vlp_trainer_stage(trainer, step);
+    int first = 0;
+    while (!(stage.components >> first & 1)) first++;
+    const vlp_settings *optimizer = &trainer->optimizers[first];
     vlp_step_values values = {
-        .step = step,
-        .correction1 = (float)(1 - pow(settings->beta1, (double)step + 1)),
-        .correction2 = (float)(1 - pow(settings->beta2, (double)step + 1)),
+        .step = step - stage.first,
+        .correction1 = (float)(1 - pow(optimizer->beta1, (double)(step - stage.first) + 1)),
+        .correction2 = (float)(1 - pow(optimizer->beta2, (double)(step - stage.first) + 1)),
     };
     for (int c = 0; c < VLP_COMPONENTS; c++)
-        values.rates[c] = (float)scheduled_rate(trainer, trainings[c]->rate(settings), step);
+        if (stage.components >> c & 1)
+            values.rates[c] = (float)scheduled_rate(trainer, c, step - stage.first);
     VLP_TRY(refresh(trainer));
-    vlp_plan **plan = &trainer->plans[trainer->trained];
+    vlp_plan **plan = &trainer->plans[stage.components];
     if (!*plan) *plan = backend->steps->plan_new(model->compute);
     if (!*plan) return vlp_fail_memory("a step");
     if (!backend->steps->begin(model->compute, *plan, &values)) {
-        vlp_status status = make_step(trainer);
+        vlp_status status = make_step(trainer, stage.components);
         vlp_status ended = backend->steps->end(model->compute, *plan);
         VLP_TRY(status);
         VLP_TRY(ended);

@@ -19,6 +19,17 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
                            vlp_model *model, const vlp_observer *observer);
 void vlp_trainer_free(vlp_trainer *trainer);
 
+/* Components are trained in stages, one after the other: first those that read queries, then the one
+ * with a batch of its own. */
+typedef struct vlp_stage {
+    unsigned components; /* bits */
+    int64_t first, steps;
+} vlp_stage;
+
+/* The stage of a step, and the steps of all stages. */
+vlp_stage vlp_trainer_stage(const vlp_trainer *trainer, int64_t step);
+int64_t vlp_trainer_steps(const vlp_trainer *trainer);
+
 /* The components that the next steps train, as bits; at first those of the setting `trains`. The tables
  * of the others remain as they are. */
 void vlp_trainer_choose(vlp_trainer *trainer, unsigned components);
@@ -31,10 +42,8 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
  * first step and tensor that had one; the tables are then those before that step. */
 vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer);
 
-/* Lets the schedule run from a step on, as if the run began there; warm-up is not repeated. */
+/* Lets the schedule of the first stage run from a step on, as if the run began there; warm-up is not
+ * repeated. */
 void vlp_trainer_schedule_from(vlp_trainer *trainer, int64_t step);
-
-/* The learning rate of a step: schedule and warm-up. */
-double vlp_rate_at(const vlp_settings *settings, double rate, int64_t step);
 
 #endif

@@ -21,7 +21,9 @@ struct vlp_trainer {
     int32_t block;                /* rows of logits at a time */
     bool uses_bf16;               /* steps read bf16 copies (precision = bf16) */
     bool fresh;                   /* copies and norms are those of the tables */
-    void *states[VLP_COMPONENTS]; /* NULL for components the model does not have */
+    void *states[VLP_COMPONENTS]; /* NULL for components that are not there, or never trained */
+    vlp_settings optimizers[VLP_COMPONENTS]; /* what each component is updated with */
+    int64_t own_steps;                       /* of the stage of the component with its own batch */
     /* One for each set of components that is trained, made when it first is. */
     vlp_plan *plans[1 << VLP_COMPONENTS];
     /* On the backend. */

@@ -9,8 +9,9 @@
 
 /* ---- Opening ------------------------------------------------------------------------------------- */
 
-static double rate(const vlp_settings *settings) {
-    return settings->vertical_rate > 0 ? settings->vertical_rate : settings->rate;
+static void optimizer(vlp_settings *settings, const vlp_trainer *trainer) {
+    (void)trainer;
+    if (settings->vertical_rate > 0) settings->rate = settings->vertical_rate;
 }
 
 /* The stop-gradient: the embeddings receive none of its gradient. */
@@ -274,7 +275,7 @@ static vlp_status step(void *state, vlp_trainer *trainer) {
                                    &references, trainer->batch, shared ? &sources : NULL);
 }
 
-const vlp_component_training vlp_vertical_training = {.rate = rate,
+const vlp_component_training vlp_vertical_training = {.optimizer = optimizer,
                                                       .independent = independent,
                                                       .open = open_training,
                                                       .close = close_training,

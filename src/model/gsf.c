@@ -12,7 +12,8 @@ const char *const vlp_model_names[] = {
 #define NAME_OF(NAME, name) #name,
     VLP_MODEL_LIST(NAME_OF)
 #undef NAME_OF
-        NULL};
+        "none",
+    NULL};
 
 const vlp_model_row *vlp_model_row_of(int32_t kind) {
     assert(kind >= 0 && kind < VLP_MODELS);
@@ -20,6 +21,8 @@ const vlp_model_row *vlp_model_row_of(int32_t kind) {
 }
 
 void vlp_model_form(vlp_form *form, const vlp_model_options *options) {
+    *form = (vlp_form){0};
+    if (options->kind == VLP_MODEL_NONE) return;
     const vlp_model_row *row = rows[options->kind];
     vlp_transform_traits traits = vlp_transform_traits_of(row->transform);
     *form = (vlp_form){.transform = row->transform, .similarity = row->similarity};
@@ -39,7 +42,7 @@ static bool fits(const vlp_model_options *options) {
 }
 
 vlp_status vlp_model_check(const vlp_model_options *options) {
-    if (fits(options)) return VLP_OK;
+    if (options->kind == VLP_MODEL_NONE || fits(options)) return VLP_OK;
     vlp_model_options smaller = *options;
     char advice[48] = "lower relation_dim";
     int32_t low = 0, high = options->dim; /* low fits, or is 0; high does not fit */

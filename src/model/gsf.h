@@ -24,7 +24,8 @@ typedef enum vlp_model_kind {
 #define VLP_ENUMERATOR(NAME, name) VLP_MODEL_##NAME,
     VLP_MODEL_LIST(VLP_ENUMERATOR)
 #undef VLP_ENUMERATOR
-        VLP_MODELS
+        VLP_MODELS,
+    VLP_MODEL_NONE = VLP_MODELS /* a run without embeddings */
 } vlp_model_kind;
 
 typedef enum vlp_norm { VLP_NORM_L1 = 0, VLP_NORM_L2 } vlp_norm;
@@ -74,9 +75,10 @@ typedef struct vlp_model_row {
 VLP_MODEL_LIST(VLP_DECLARATION)
 #undef VLP_DECLARATION
 
-/* (VLP_MODELS + 1) by kind, NULL behind the last. */
+/* By kind, "none" the last of them, and NULL behind it. */
 extern const char *const vlp_model_names[];
 
+/* Of a kind that has embeddings. */
 const vlp_model_row *vlp_model_row_of(int32_t kind);
 
 /* ---- Properties ---------------------------------------------------------------------------------- */
@@ -111,6 +113,7 @@ static inline int32_t vlp_form_width(int64_t width) {
 /* Refuses options whose rows are too wide, and says which dim would fit. */
 vlp_status vlp_model_check(const vlp_model_options *options);
 
+/* Zeros for VLP_MODEL_NONE. */
 void vlp_model_form(vlp_form *form, const vlp_model_options *options);
 
 /* The arrays of a model's relations: returns their count. */

@@ -26,4 +26,4 @@ static vlp_value_range initial(const vlp_model *model, int32_t index, double ini
     return range;
 }
 
-const vlp_component_tables vlp_horizontal_tables = {"horizontal", declare, initial};
+const vlp_component_tables vlp_horizontal_tables = {"horizontal", declare, initial, NULL};

@@ -7,7 +7,9 @@
 #include "base/random.h"
 
 static const vlp_component_tables *const components[VLP_COMPONENTS] = {
-    [VLP_HORIZONTAL] = &vlp_horizontal_tables, [VLP_VERTICAL] = &vlp_vertical_tables};
+    [VLP_HORIZONTAL] = &vlp_horizontal_tables,
+    [VLP_VERTICAL] = &vlp_vertical_tables,
+    [VLP_PATH] = &vlp_path_component_tables};
 
 static_assert((int)VLP_COMPONENTS <= (int)VLP_MAX_COMPONENTS, "public arrays have no more elements");
 
@@ -90,6 +92,8 @@ vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_comput
     model->entities = shape->entities;
     model->relations = shape->relations;
     model->components = shape->components;
+    model->path = shape->path;
+    model->path.relations = shape->relations;
     vlp_model_form(&model->form, &shape->options);
     declare_tables(model);
     vlp_status status = check_memory(model, training);
@@ -162,16 +166,32 @@ static void fill_values(float *values, int64_t count, uint64_t seed, vlp_value_r
     }
 }
 
+/* The values of table `index` of a component; false: they are zero. */
+static bool initial_values(float *values, const vlp_model *model, const vlp_table *table, int32_t index,
+                           uint64_t seed, double init_scale) {
+    const vlp_component_tables *of = components[table->component];
+    if (of->value) {
+        for (int64_t i = 0; i < table->rows * table->width; i++)
+            values[i] = of->value(model, index, i / table->width, (int32_t)(i % table->width), seed);
+        return true;
+    }
+    vlp_value_range range = of->initial(model, index, init_scale);
+    if (range.uniform == 0 && range.normal == 0) return false;
+    fill_values(values, table->rows * table->width, seed, range);
+    return true;
+}
+
 vlp_status vlp_model_init(vlp_model *model, uint64_t seed, double init_scale) {
     for (int32_t i = 0; i < model->table_count; i++) {
         const vlp_table *table = &model->tables[i];
         int64_t count = table->rows * table->width;
-        vlp_value_range range = components[table->component]->initial(
-            model, i - model->ranges[table->component].first, init_scale);
-        if (range.uniform == 0 && range.normal == 0) continue; /* they are zero */
         float *host = vlp_alloc((size_t)count, sizeof *host);
         if (!host) return vlp_fail_memory("initial values");
-        fill_values(host, count, seed, range);
+        if (!initial_values(host, model, table, i - model->ranges[table->component].first, seed,
+                            init_scale)) {
+            vlp_free(host);
+            continue;
+        }
         vlp_status status = model->backend->memory->upload(model->compute, table->value, host,
                                                            (size_t)count * sizeof *host);
         vlp_free(host);

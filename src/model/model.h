@@ -31,6 +31,7 @@ typedef struct vlp_model_shape {
     vlp_model_options options;
     int32_t entities, relations; /* relations: with the inverse ones */
     unsigned components;         /* bits */
+    vlp_path_form path;          /* read where components have VLP_PATH */
 } vlp_model_shape;
 
 typedef struct vlp_model {
@@ -40,6 +41,7 @@ typedef struct vlp_model {
     vlp_model_options options;
     int32_t entities, relations; /* relations: with the inverse ones */
     unsigned components;         /* bits */
+    vlp_path_form path;
     /* The tables, those of a component together. */
     vlp_table tables[VLP_MAX_TABLES];
     int32_t table_count;
@@ -62,9 +64,11 @@ typedef struct vlp_component_tables {
     void (*declare)(vlp_model *model);
     /* The initial values of its table `index`. init_scale: the setting. */
     vlp_value_range (*initial)(const vlp_model *model, int32_t index, double init_scale);
+    /* In place of `initial`: the initial value of one number. */
+    float (*value)(const vlp_model *model, int32_t index, int64_t row, int32_t column, uint64_t seed);
 } vlp_component_tables;
 
-extern const vlp_component_tables vlp_horizontal_tables, vlp_vertical_tables;
+extern const vlp_component_tables vlp_horizontal_tables, vlp_vertical_tables, vlp_path_component_tables;
 
 /* name, component, rows, width, by_rows, allows_bf16 and parts are the caller's. */
 void vlp_model_add_table(vlp_model *model, vlp_table table);
@@ -175,5 +179,11 @@ vlp_status vlp_aggregator_backward(const vlp_model *model, vlp_aggregator_work *
                                    const float *output_grad, const vlp_bf16_layout *layout,
                                    const vlp_reference_batch *references, int64_t batch,
                                    const vlp_aggregator_sources *sources);
+
+/* ---- The path component ---- */
+
+/* Its tables, by vlp_path_table: values, or gradients. */
+vlp_path_tables vlp_model_path_values(const vlp_model *model);
+vlp_path_tables vlp_model_path_gradients(const vlp_model *model);
 
 #endif

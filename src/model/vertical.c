@@ -41,7 +41,7 @@ static vlp_value_range initial(const vlp_model *model, int32_t index, double ini
     return range;
 }
 
-const vlp_component_tables vlp_vertical_tables = {"vertical", declare, initial};
+const vlp_component_tables vlp_vertical_tables = {"vertical", declare, initial, NULL};
 
 /* One of the aggregator's tables. */
 static const vlp_table *table_of(const vlp_model *model, int32_t index) {

@@ -48,7 +48,7 @@ static vlp_status write_table(vlp_staging *folder, const vlp_run *run, const vlp
     if (!values) return vlp_fail_memory("an export");
     vlp_status status = model->backend->memory->download(model->compute, values, table->value, bytes);
     if (status == VLP_OK)
-        status = table == vlp_model_relations(model)
+        status = vlp_model_has(model, VLP_HORIZONTAL) && table == vlp_model_relations(model)
                      ? write_relations(folder, run, values)
                      : write_array(folder, table->name, values, table->rows, table->width);
     vlp_free(values);

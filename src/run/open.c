@@ -32,12 +32,7 @@ static vlp_status fill(vlp_run *run, const vlp_run_options *options) {
     VLP_TRY(open_dataset(run, options));
     VLP_TRY(vlp_backend_find(&run->backend, options->device ? options->device : "auto"));
     VLP_TRY(run->backend->open(&run->compute, run->settings.threads));
-    vlp_model_shape shape = {.options = {run->settings.model, run->settings.dim,
-                                         run->settings.relation_dim, run->settings.norm,
-                                         run->settings.margin},
-                             .entities = vlp_dataset_entity_count(run->dataset),
-                             .relations = 2 * vlp_dataset_relation_count(run->dataset),
-                             .components = vlp_settings_components(&run->settings)};
+    vlp_model_shape shape = vlp_settings_shape(&run->settings, run->dataset);
     VLP_TRY(vlp_model_new(&run->model, run->backend, run->compute, &shape, false));
     VLP_TRY(vlp_run_folder_load_model(run->model, &run->progress, &run->facts, run->folder));
     return vlp_run_gate_open(run);

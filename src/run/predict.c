@@ -7,7 +7,7 @@
 
 /* NULL: nothing to explain. */
 static const vlp_component_explanation *const explanations[VLP_COMPONENTS] = {
-    [VLP_HORIZONTAL] = NULL, [VLP_VERTICAL] = &vlp_vertical_explanation};
+    [VLP_HORIZONTAL] = NULL, [VLP_VERTICAL] = &vlp_vertical_explanation, [VLP_PATH] = NULL};
 
 /* ---- What a run is ------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
     *out = (vlp_run_info){
         .folder = run->folder,
         .data = run->facts.data,
-        .model = vlp_model_row_of(run->settings.model)->name,
+        .model = vlp_model_names[run->settings.model],
         .dim = run->settings.dim,
         .step = run->progress.best_step,
         .valid_mrr = run->dataset->splits[VLP_VALID].count > 0 ? run->progress.best_mrr : (double)NAN,

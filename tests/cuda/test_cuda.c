@@ -634,10 +634,10 @@ static void test_memory_ends(void **state) {
     vlp_model *model = NULL;
     must(gpu->open(&compute, 0));
     vlp_model_options options = {VLP_MODEL_ROTATE, 60000, 0, 0, 6};
-    assert_int_equal(vlp_model_new(&model, gpu, compute,
-                                   &(vlp_model_shape){options, 2000000000, 10, components_of(false)},
-                                   true),
-                     VLP_ERROR_MEMORY);
+    assert_int_equal(
+        vlp_model_new(&model, gpu, compute,
+                      &(vlp_model_shape){options, 2000000000, 10, components_of(false), {0}}, true),
+        VLP_ERROR_MEMORY);
     assert_non_null(strstr(vlp_error_message(), "would fit"));
     assert_non_null(strstr(vlp_error_message(), "device cpu"));
     assert_null(gpu->memory->allocate(compute, (size_t)1 << 50));

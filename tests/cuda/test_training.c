@@ -52,13 +52,8 @@ static trained train(const vlp_backend *backend, const vlp_settings *settings, c
     trained out = {.count = 0};
     must(vlp_dataset_open(&dataset, data, NULL));
     must(backend->open(&compute, settings->threads));
-    vlp_model_options options = {settings->model, settings->dim, settings->relation_dim, settings->norm,
-                                 settings->margin};
-    must(vlp_model_new(&model, backend, compute,
-                       &(vlp_model_shape){options, vlp_dataset_entity_count(dataset),
-                                          2 * vlp_dataset_relation_count(dataset),
-                                          vlp_settings_components(settings)},
-                       true));
+    vlp_model_shape shape = vlp_settings_shape(settings, dataset);
+    must(vlp_model_new(&model, backend, compute, &shape, true));
     must(vlp_model_init(model, settings->seed, settings->init_scale));
     out.start = entities_of(model, &out.count);
     must(vlp_trainer_new(&trainer, dataset, settings, model, NULL));
