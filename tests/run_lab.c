@@ -68,7 +68,7 @@ bool run_same_state(const char *left, const char *right) {
 static void watch_steps(void *user, const char *what, int64_t done, int64_t total) {
     run_stopper *when = user;
     (void)total;
-    if (strcmp(what, "steps") == 0 && done >= when->at) when->now = true;
+    if (strcmp(what, when->what ? when->what : "steps") == 0 && done >= when->at) when->now = true;
 }
 
 static bool stop_now(void *user) {

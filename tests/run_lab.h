@@ -24,6 +24,7 @@ bool run_same_state(const char *left, const char *right);
 typedef struct run_stopper {
     int64_t at;
     bool now;
+    const char *what; /* of the progress; NULL: "steps" */
 } run_stopper;
 vlp_observer run_stop_at(run_stopper *when);
 

@@ -84,7 +84,7 @@ static void resume_takes_some_settings(void **state) {
     assert_int_equal(report.call_steps, 0);
     assert_int_equal(report.steps, 12);
     /* Further, with an interruption, and as if it had been so from the start. */
-    run_stopper when = {15, false};
+    run_stopper when = {.at = 15};
     vlp_observer observer = run_stop_at(&when);
     const char *more[] = {"steps=20", "save_every=2", "eval_every=0", "patience=0"};
     vlp_train_options options = run_options(more, 4, true);
@@ -134,7 +134,7 @@ static void schedules_start_anew(void **state) {
         /* To 6 steps in one go, and in two. */
         must(run_resume(NULL, run, "steps=6", NULL));
         must(run_resume(NULL, other, "steps=2", NULL));
-        run_stopper when = {4, false};
+        run_stopper when = {.at = 4};
         vlp_observer observer = run_stop_at(&when);
         const char *more[] = {"steps=6"};
         options = run_options(more, 1, true);
@@ -266,7 +266,7 @@ static void failed_starts_leave_nothing(void **state) {
     assert_int_not_equal(run_start(there, run, NULL), VLP_OK); /* no data set */
     assert_int_equal(support_count(folder), 1);
     /* Stopped while it was prepared. */
-    run_stopper when = {0, true};
+    run_stopper when = {.now = true};
     vlp_observer observer = run_stop_at(&when);
     vlp_train_options options = run_options(run_usual, RUN_USUAL, false);
     options.observer = &observer;

@@ -8,13 +8,20 @@ typedef struct path_scores {
     vlp_path_resident graph;
     vlp_path_tables values;
     float *scores; /* (batch, entities) */
+    /* The triples that queries leave out, at most one each: on the host, and on the backend. */
+    int64_t *offset, *d_offset;   /* (batch + 1) */
+    int32_t *removed, *d_removed; /* (batch) */
 } path_scores;
 
 static void close_scores(void *state) {
     path_scores *mine = state;
     if (!mine) return;
     vlp_path_resident_close(&mine->graph, mine->model);
-    if (mine->scores) mine->model->backend->memory->release(mine->model->compute, mine->scores);
+    void *there[] = {mine->scores, mine->d_offset, mine->d_removed};
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        if (there[i]) mine->model->backend->memory->release(mine->model->compute, there[i]);
+    vlp_free(mine->offset);
+    vlp_free(mine->removed);
     vlp_free(mine);
 }
 
@@ -25,18 +32,47 @@ static vlp_status open_scores(void **state, const vlp_scorer_options *options) {
     mine->model = model;
     mine->values = vlp_model_path_values(model);
     VLP_TRY(vlp_path_resident_open(&mine->graph, model, options->graph));
-    mine->scores = model->backend->memory->allocate(
-        model->compute, (size_t)options->batch * (size_t)model->entities * sizeof(float));
-    return mine->scores ? VLP_OK : vlp_fail_memory("scores");
+    const vlp_memory_operations *memory = model->backend->memory;
+    size_t batch = (size_t)options->batch;
+    mine->scores =
+        memory->allocate(model->compute, batch * (size_t)model->entities * sizeof *mine->scores);
+    mine->d_offset = memory->allocate(model->compute, (batch + 1) * sizeof *mine->d_offset);
+    mine->d_removed = memory->allocate(model->compute, batch * sizeof *mine->d_removed);
+    mine->offset = vlp_alloc_zero(batch + 1, sizeof *mine->offset);
+    mine->removed = vlp_alloc(batch, sizeof *mine->removed);
+    if (!mine->scores || !mine->d_offset || !mine->d_removed || !mine->offset || !mine->removed)
+        return vlp_fail_memory("scores");
+    return VLP_OK;
+}
+
+static vlp_status find_removed(void *state, int32_t *ids, const vlp_query *queries, int64_t count) {
+    (void)ids;
+    path_scores *mine = state;
+    int64_t used = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (queries[i].left_out >= 0) mine->removed[used++] = (int32_t)queries[i].left_out;
+        mine->offset[i + 1] = used;
+    }
+    return VLP_OK;
 }
 
 static vlp_status prepare(void *state, const vlp_prepared *queries, const int32_t *ids) {
     (void)ids;
     path_scores *mine = state;
     const vlp_model *model = mine->model;
+    const vlp_memory_operations *memory = model->backend->memory;
+    size_t count = (size_t)queries->count, removed = (size_t)mine->offset[count];
     vlp_path_model read = {&model->path, &mine->values, &mine->graph.graph};
     vlp_path_queries asked = {
         .count = (int32_t)queries->count, .heads = queries->heads, .relations = queries->relations};
+    if (removed > 0) {
+        VLP_TRY(memory->upload(model->compute, mine->d_offset, mine->offset,
+                               (count + 1) * sizeof *mine->offset));
+        VLP_TRY(memory->upload(model->compute, mine->d_removed, mine->removed,
+                               removed * sizeof *mine->removed));
+        asked.removed_offset = mine->d_offset;
+        asked.removed = mine->d_removed;
+    }
     return model->backend->paths->scores(model->compute, mine->scores, &read, &asked);
 }
 
@@ -70,6 +106,7 @@ static vlp_status pair_scores(float *out, void *state, const vlp_prepared *queri
 
 const vlp_component_scoring vlp_path_scoring = {.open = open_scores,
                                                 .close = close_scores,
+                                                .find = find_removed,
                                                 .prepare = prepare,
                                                 .columns = columns_of,
                                                 .all = all_scores,
