@@ -5,6 +5,7 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "component.h"
 #include "json.h"
 #include "output.h"
 #include "report.h"
@@ -87,7 +88,7 @@ static vlp_status collect_run(report *page, report_run *run, const char *path,
     join_group(page, run);
     status = vlp_run_evaluate(&run->evaluation, run->run, &evaluating);
     if (status == VLP_OK) status = vlp_run_history(&run->history, run->run);
-    if (status == VLP_OK)
+    if (status == VLP_OK && component_has(run->info.components, VLP_HORIZONTAL))
         status = vlp_evaluation_compare(&run->over_horizontal, run->evaluation, VLP_BY_F_G,
                                         run->evaluation, VLP_BY_F);
     if (status == VLP_OK)

@@ -619,7 +619,7 @@ VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
 VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
 
 /* What queries were ranked by: f, or a component alone, VLP_BY_F_G + component. */
-typedef enum vlp_ranked_by { VLP_BY_F = 0, VLP_BY_F_G, VLP_BY_F_C } vlp_ranked_by;
+typedef enum vlp_ranked_by { VLP_BY_F = 0, VLP_BY_F_G, VLP_BY_F_C, VLP_BY_F_P } vlp_ranked_by;
 
 /* The realistic rank of one query's answer. With t triples in the split, query i < t asks (h, r, ?) of
  * triple i and query t + i asks (?, r, t). NaN where there is no such query, for a component that the

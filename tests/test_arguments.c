@@ -513,7 +513,7 @@ static void evaluations(void **state) {
     NULL_REFUSED(first->ranks, vlp_evaluation_compare, &out, &empty, VLP_BY_F, made, VLP_BY_F);
     NULL_REFUSED(second->ranks, vlp_evaluation_compare, &out, made, VLP_BY_F, &empty, VLP_BY_F);
     for (int i = 0; i < BAD_IDS; i++) {
-        vlp_ranked_by by = (vlp_ranked_by)bad_id(i, VLP_BY_F_C + 1);
+        vlp_ranked_by by = (vlp_ranked_by)bad_id(i, VLP_BY_F_P + 1);
         assert_true(isnan(vlp_evaluation_rank(made, by, 0)));
         REFUSED("rank by", vlp_evaluation_compare, &out, made, by, made, VLP_BY_F);
         REFUSED("rank by", vlp_evaluation_compare, &out, made, VLP_BY_F, made, by);

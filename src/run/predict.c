@@ -21,6 +21,12 @@ vlp_mixture vlp_run_mixture(const vlp_run *run) {
     return run->progress.mixture;
 }
 
+static bool horizontal_only(const vlp_mixture *mixture) {
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (c != VLP_HORIZONTAL && mixture->weights[c] != 0) return false;
+    return true;
+}
+
 void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
     if (!out) return;
     *out = (vlp_run_info){0};
@@ -36,7 +42,7 @@ void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
         .valid_mrr = run->dataset->splits[VLP_VALID].count > 0 ? run->progress.best_mrr : (double)NAN,
         .components = run->model->components,
         .copies = vertical && mixture.weights[VLP_VERTICAL] > 0 && run->settings.references > 0,
-        .horizontal_only = mixture.weights[VLP_VERTICAL] == 0,
+        .horizontal_only = horizontal_only(&mixture),
         .lambda = (double)mixture.weights[VLP_HORIZONTAL],
         .references = vertical ? run->settings.references : 0};
     pthread_mutex_lock(&run->gate->lock);

@@ -101,7 +101,7 @@ static vlp_status check_pair(const struct vlp_kept_ranks *first, const struct vl
 }
 
 static vlp_status check_by(vlp_ranked_by by) {
-    if ((int)by >= VLP_BY_F && by <= VLP_BY_F_C) return VLP_OK;
+    if ((int)by >= VLP_BY_F && by <= VLP_BY_F_P) return VLP_OK;
     return vlp_fail(VLP_ERROR_ARGUMENT, "there is no score %d to rank by", (int)by);
 }
 
