@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "eval/same_rows.h"
 #include "eval/scorer.h"
 
@@ -27,6 +28,7 @@ typedef struct ranker {
     vlp_ranking *out;
     vlp_filter *filter;
     vlp_scorer *scorer;
+    int64_t *order; /* (queries) in which they are asked; NULL: theirs */
     batch batches[2];
     int64_t cells;    /* ranks of a batch */
     int32_t *results; /* (2 cells + 1): those above, those equal, whether a score is NaN */
@@ -48,6 +50,44 @@ static void query_of(const ranker *work, int64_t index, vlp_query *query, int32_
     *query = forward ? (vlp_query){triple.head, triple.relation, -1}
                      : (vlp_query){triple.tail, triple.relation + inverse, -1};
     *answer = forward ? triple.tail : triple.head;
+}
+
+/* The number of the query that is asked at a place. */
+static int64_t asked_at(const ranker *work, int64_t place) {
+    return work->order ? work->order[place] : place;
+}
+
+typedef struct placed_query {
+    vlp_query query;
+    int64_t index;
+} placed_query;
+
+static int by_key(const void *left, const void *right) {
+    const placed_query *a = left, *b = right;
+    if (a->query.relation != b->query.relation) return a->query.relation < b->query.relation ? -1 : 1;
+    if (a->query.entity != b->query.entity) return a->query.entity < b->query.entity ? -1 : 1;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+/* Equal queries one after the other, which the path component reads once. */
+static vlp_status order_queries(ranker *work) {
+    int64_t count = work->out->queries;
+    if (!vlp_model_has(work->model, VLP_PATH)) return VLP_OK;
+    placed_query *placed = vlp_alloc((size_t)count, sizeof *placed);
+    work->order = vlp_alloc((size_t)count, sizeof *work->order);
+    if (!placed || !work->order) {
+        vlp_free(placed);
+        return vlp_fail_memory("an evaluation");
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int32_t answer;
+        query_of(work, work->out->first + i, &placed[i].query, &answer);
+        placed[i].index = i;
+    }
+    vlp_sort(placed, count, sizeof *placed, by_key);
+    for (int64_t i = 0; i < count; i++) work->order[i] = placed[i].index;
+    vlp_free(placed);
+    return VLP_OK;
 }
 
 /* The filtered answers of the batch, and how many candidates each query keeps. */
@@ -78,7 +118,7 @@ static vlp_status prepare_batch(ranker *work, batch *now, int64_t start, int64_t
     now->start = start;
     now->count = count;
     for (int64_t i = 0; i < count; i++)
-        query_of(work, work->out->first + start + i, &now->queries[i], &now->answers[i]);
+        query_of(work, work->out->first + asked_at(work, start + i), &now->queries[i], &now->answers[i]);
     VLP_TRY(vlp_scorer_find(work->scorer, work->model->components, now->queries, count));
     return set_filter(work, now);
 }
@@ -184,7 +224,7 @@ static void keep_ranks(const ranker *work, const batch *now) {
     int32_t mixtures = work->options->mixture_count;
     for (int64_t i = 0; i < now->count; i++)
         for (int32_t m = 0; m < mixtures; m++)
-            work->out->ranks[(int64_t)m * work->out->queries + now->start + i] =
+            work->out->ranks[(int64_t)m * work->out->queries + asked_at(work, now->start + i)] =
                 (vlp_rank){work->results[i * mixtures + m],
                            work->results[work->cells + i * mixtures + m], now->candidates[i]};
 }
@@ -275,6 +315,7 @@ static void ranker_free(ranker *work) {
         vlp_free(work->batches[i].filtered);
     }
     vlp_free(work->results);
+    vlp_free(work->order);
     vlp_free(work->same);
     for (int c = 0; c < VLP_COMPONENTS; c++) vlp_free(work->rows[c]);
 }
@@ -300,6 +341,7 @@ vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const 
     }
     int64_t rows = SCORE_LIMIT / model->entities;
     int32_t size = (int32_t)(rows < 1 ? 1 : rows > MAX_QUERIES ? MAX_QUERIES : rows);
+    VLP_CHECK(order_queries(&work));
     VLP_CHECK(allocate(&work, size));
     VLP_CHECK(rank_queries(&work, size));
 out:
