@@ -34,7 +34,9 @@ static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", 0, "Any setting; wins over the recipe", 0},
     {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
     {"base", KEY_BASE, "RUN|DIR", 0,
-     "Train the vertical aggregator alone over a finished run's embeddings, or over a folder of arrays",
+     "Train the vertical aggregator, or with path=on the path model, over a finished run, or over a "
+     "folder "
+     "of arrays; what is there stays as it is",
      0},
     {"resume", KEY_RESUME, NULL, 0, "Continue a run from its last save, with its own settings", 0},
     {"settings", KEY_SETTINGS, NULL, 0, "List every setting, and stop", 0},

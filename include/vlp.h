@@ -464,9 +464,10 @@ typedef struct vlp_train_options {
     const char *const *settings; /* (setting_count) "key=value" each; they override the recipe */
     int32_t setting_count;
     const char *device; /* "auto" (a GPU where there is one), "cpu" or "cuda"; NULL: auto */
-    /* Trains the vertical aggregator alone, over embeddings that are not changed: those of a finished
-     * run, whose settings are then the defaults; or arrays as vlp_run_export writes them, with the names
-     * of their rows in entities.tsv and relations.tsv where these exist. NULL: everything is trained. */
+    /* Trains the vertical aggregator alone, or with path=on the path model, over components that are
+     * not changed: those of a finished run, whose settings are then the defaults; or arrays as
+     * vlp_run_export writes them, with the names of their rows in entities.tsv and relations.tsv where
+     * these exist. NULL: everything is trained. */
     const char *base;
     /* Continues from the folder's last save, with the run's own settings; a run never saved is started.
      * Of recipe and settings only threads, eval_every, save_every, patience and steps may differ from
