@@ -58,7 +58,7 @@ CUDA_SOURCES := $(wildcard src/compute/cuda/*.cu)
 CLI_SOURCES := $(wildcard cli/*.c)
 TESTS       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c tests/cuda/test_*.c))
 TEST_PARTS  := $(filter-out tests/test_%.c,$(wildcard tests/*.c))
-BENCHES     := $(filter-out bench_cuda,$(patsubst bench/%.c,%,$(wildcard bench/bench_*.c)))
+BENCHES     := $(filter-out bench_cuda bench_cuda_paths,$(patsubst bench/%.c,%,$(wildcard bench/bench_*.c)))
 FUZZERS     := $(patsubst fuzz/fuzz_%.c,%,$(wildcard fuzz/fuzz_*.c))
 
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -124,11 +124,11 @@ test-programs: $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/vlp
 
 # What the CUDA backend is held to: the tests of operations, training and evaluation, on the GPU.
 CUDA_TESTS := test_ops test_bf16 test_batch test_gradients test_edges test_aggregator test_aggregator_ops \
-              test_sampler test_rank test_select test_evaluate test_predict test_steps test_train cuda/test_cuda cuda/test_specializations cuda/test_training
+              test_sampler test_rank test_select test_paths test_path_steps test_evaluate test_predict test_steps test_train cuda/test_cuda cuda/test_specializations cuda/test_training
 test-cuda: all $(CUDA_TESTS:%=$(BUILD)/tests/%)
 	@VLP_SANITIZE=1 scripts/device test $(BUILD)
 
-bench-cuda: all $(BUILD)/bench/bench_cuda
+bench-cuda: all $(BUILD)/bench/bench_cuda $(BUILD)/bench/bench_cuda_paths
 	@scripts/device bench $(BUILD)
 
 bench: $(BUILD)/vlp $(BENCHES:%=$(BUILD)/bench/%)

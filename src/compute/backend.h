@@ -15,7 +15,7 @@
 #include "compute/paths.h"
 
 /* Of these tables and the operands: a backend that is loaded must have the same. */
-enum { VLP_BACKEND_VERSION = 5 };
+enum { VLP_BACKEND_VERSION = 6 };
 
 typedef struct vlp_compute vlp_compute; /* a backend's state: threads, working memory */
 

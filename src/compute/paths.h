@@ -265,7 +265,9 @@ typedef struct vlp_path_options {
     /* A candidate's gradient whose softmax weight p is below `prune` is kept with probability p / prune
      * and scaled by its inverse; 0: all are kept. */
     float prune;
-    bool bf16; /* factors of the update's products may be rounded to bf16, where that is faster */
+    /* Factors of the update's products, on a GPU also states, relation weights and gradients of
+     * messages, may be rounded to bf16, where that is faster. */
+    bool bf16;
 } vlp_path_options;
 
 /* What a step or a score reads. */
@@ -283,6 +285,8 @@ typedef struct vlp_path_queries {
      * directions. NULL: none. */
     const int64_t *removed_offset; /* (count + 1) */
     const int32_t *removed;
+    bool bf16; /* states and relation weights may be rounded to bf16, where that is faster; last states
+                  and the readout are fp32 */
 } vlp_path_queries;
 
 #endif

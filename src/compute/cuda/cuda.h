@@ -43,6 +43,7 @@ enum cuda_slot {
     SLOT_TRANSFORMED_ORDER,
     SLOT_RANK_ANSWERS,
     SLOT_RANK_FILTERED,
+    SLOT_PATHS,
     SLOTS
 };
 
@@ -61,6 +62,7 @@ typedef struct cuda_segments {
 enum { RING = 32 };
 
 typedef struct cuda_blas cuda_blas;
+typedef struct cuda_path_graph cuda_path_graph;
 
 struct vlp_compute {
     cudaStream_t stream;     /* the current one of `streams` */
@@ -70,6 +72,7 @@ struct vlp_compute {
     int multiprocessors;
     size_t shared_limit; /* bytes of shared memory per block, at most */
     cuda_blas *blas;
+    cuda_path_graph *path_graphs; /* layouts of the path model's graphs */
     cuda_buffer slots[2][SLOTS]; /* of each stream */
     uint64_t generation;
     bool failed, no_memory;
@@ -147,6 +150,10 @@ vlp_status cuda_transformed_backward(vlp_compute *compute, const vlp_pair_gradie
 void cuda_all_answers(vlp_compute *compute, float *k, const vlp_form *form, const float *entity_table,
                       int32_t entities, const float *relation);
 
+/* ---- paths_layout.cu ---- */
+/* Drops the layouts of graphs that read `memory`; NULL: all. */
+void cuda_path_forget(vlp_compute *compute, const void *memory);
+
 /* ---- The operations, one table per file, as in cpu/ ---- */
 extern const vlp_step_operations cuda_step_operations;
 extern const vlp_blas_operations cuda_blas_operations;
@@ -160,6 +167,7 @@ extern const vlp_aggregator_operations cuda_aggregator_operations;
 extern const vlp_optimizer_operations cuda_optimizer_operations;
 extern const vlp_rank_operations cuda_rank_operations;
 extern const vlp_select_operations cuda_select_operations;
+extern const vlp_path_operations cuda_path_operations;
 
 /* The bf16 operations, in the files of what they are variants of. */
 void cuda_product_bf16(vlp_compute *compute, float *c, const vlp_product *product, const vlp_bf16 *a,

@@ -57,6 +57,7 @@ static void cuda_release(vlp_compute *compute, void *memory) {
     if (!memory) return;
     compute->pairs_of = nullptr; /* another array may get this address */
     cuda_wait(compute);
+    cuda_path_forget(compute, memory);
     cuda_note(compute, cudaFree(memory), "freeing memory");
 }
 
@@ -153,6 +154,7 @@ static void cuda_close(vlp_compute *compute) {
     for (cudaStream_t stream : compute->streams)
         if (stream) cudaStreamSynchronize(stream);
     cuda_blas_close(compute);
+    cuda_path_forget(compute, nullptr);
     for (int i = 0; i < 2 * SLOTS; i++) cudaFree(compute->slots[i / SLOTS][i % SLOTS].memory);
     for (int i = 0; i < RING; i++)
         if (compute->events[i]) cudaEventDestroy(compute->events[i]);
@@ -254,7 +256,7 @@ static const vlp_backend backend = {.name = "cuda",
                                     .rank = &cuda_rank_operations,
                                     .select = &cuda_select_operations,
                                     .bf16 = &bf16_operations,
-                                    .paths = nullptr};
+                                    .paths = &cuda_path_operations};
 
 extern "C" __attribute__((visibility("default"))) const vlp_backend *
 vlp_backend_load(int32_t version, vlp_fail_function fail) {

@@ -1,0 +1,308 @@
+/* From the gradients of a layer's messages to those of its states and relation weights: a team walks the
+ * slots of a source's row, as the messages it sent. What slots of one segment have in common, x and w,
+ * is multiplied once. */
+#include "compute/cuda/paths_team.h"
+
+template <class T> struct collect_operands {
+    const T *x, *w;                /* of the layer */
+    const T *gradients, *extremes; /* of the layer's messages */
+    const uint4 *arguments;
+    const int2 *hub_arguments;
+    T *partial;
+    path_level sources, targets;
+};
+
+template <class T>
+__device__ static collect_operands<T> operands_of(const path_work &work, int32_t layer) {
+    collect_operands<T> out;
+    int64_t hub_sites = static_cast<int64_t>(work.octets) * work.graph.hubs;
+    out.x = static_cast<const T *>(work.x) + layer * work.capacity * work.dim;
+    out.w = static_cast<const T *>(work.weights) +
+            static_cast<int64_t>(layer) * work.octets * work.graph.relations * PATH_OCTET * work.dim;
+    out.gradients = static_cast<const T *>(work.gradients);
+    out.extremes = static_cast<const T *>(work.extremes);
+    out.arguments = work.arguments + layer * work.capacity * (work.dim / 8);
+    out.hub_arguments = work.hub_arguments + layer * hub_sites * PATH_OCTET * work.dim;
+    out.partial = static_cast<T *>(work.partial);
+    out.sources = path_level_of(work, layer);
+    out.targets = path_level_of(work, layer + 1);
+    return out;
+}
+
+/* What a message received at its target. */
+template <class T> struct arrival {
+    eight<T> constant, slope; /* g1, g2 */
+    uint4 arguments;
+    path_slot slot;
+    int32_t row; /* -1: the message is not read */
+};
+
+template <class T, bool CHECK>
+__device__ static arrival<T> load_arrival(const path_work &work, const collect_operands<T> &in,
+                                          const path_thread &at, int32_t slot_at) {
+    arrival<T> out = {zero_eight<T>(), zero_eight<T>(), make_uint4(0, 0, 0, 0),
+                      work.graph.slots[slot_at], -1};
+    uint2 site = in.targets.sites[path_site(work, at.sites, out.slot.node)];
+    if (at.row < 0 || !path_has_row(site, at.key)) return out;
+    if (CHECK && (work.out[slot_at] & at.bit)) return out;
+    out.row = path_row(site, at.key);
+    int64_t place = static_cast<int64_t>(out.row) * (work.dim / 8) + at.part;
+    out.constant = load_eight(in.gradients + 16 * place);
+    out.slope = load_eight(in.gradients + 16 * place + 8);
+    out.arguments = in.arguments[place];
+    return out;
+}
+
+/* Bytes of a word that are equal to those of another: 0x80 in each. */
+__device__ static uint32_t equal_bytes(uint32_t a, uint32_t b) {
+    return __vcmpeq4(a, b) & 0x80808080u;
+}
+
+/* Adds the gradients of the extremes that a message was. */
+template <class T>
+__device__ static void add_extremes(float (&to)[8], const path_work &work, const collect_operands<T> &in,
+                                    const path_thread &at, const arrival<T> &from) {
+    uint32_t slot = static_cast<uint32_t>(from.slot.position) + 1, bytes = (slot & 255u) * 0x01010101u;
+    uint32_t hits[4] = {equal_bytes(from.arguments.x, bytes), equal_bytes(from.arguments.y, bytes),
+                        equal_bytes(from.arguments.z, bytes), equal_bytes(from.arguments.w, bytes)};
+    if (!(hits[0] | hits[1] | hits[2] | hits[3])) return;
+    if (from.slot.node < work.graph.hubs) { /* only the low bytes are equal so far */
+        int64_t site = path_site(work, at.sites, from.slot.node);
+        const int2 *full = in.hub_arguments + (site * PATH_OCTET + at.key) * work.dim + 8 * at.part;
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            uint32_t bit = 0x80u << 8 * (i % 4);
+            if (!((hits[i / 4] | hits[2 + i / 4]) & bit)) continue;
+            int2 slots = full[i];
+            if (slots.x != static_cast<int32_t>(slot)) hits[i / 4] &= ~bit;
+            if (slots.y != static_cast<int32_t>(slot)) hits[2 + i / 4] &= ~bit;
+        }
+    }
+    int64_t place = static_cast<int64_t>(from.row) * (work.dim / 8) + at.part;
+#pragma unroll
+    for (int side = 0; side < 2; side++) {
+        if (!(hits[2 * side] | hits[2 * side + 1])) continue;
+        float gradient[8];
+        unpack(gradient, load_eight(in.extremes + 16 * place + 8 * side));
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            if (hits[2 * side + i / 4] >> (8 * (i % 4) + 7) & 1) to[i] += gradient[i];
+    }
+}
+
+/* Sums over the messages of a segment. */
+struct segment_sums {
+    float constant[8], slope[8];
+};
+
+/* The end of a segment: its part of the state's gradient, and of the relation's weights. */
+template <class T>
+__device__ static void end_segment(float (&state)[8], segment_sums *sums, const path_work &work,
+                                   const collect_operands<T> &in, const path_thread &at,
+                                   const float (&x)[8], const path_slot &slot) {
+    int64_t row =
+        (static_cast<int64_t>(at.octet) * work.graph.relations + slot.relation) * PATH_OCTET + at.key;
+    int64_t place =
+        (static_cast<int64_t>(at.octet) * work.graph.segments + slot.segment) * PATH_OCTET + at.key;
+    float w[8], weight[8];
+    unpack(w, load_eight(in.w + row * work.dim + 8 * at.part));
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        float change = __fmaf_rn(x[i] * w[i], sums->slope[i], sums->constant[i]);
+        state[i] = __fmaf_rn(change, w[i], state[i]);
+        weight[i] = change * x[i];
+    }
+    store_eight(in.partial + place * work.dim + 8 * at.part, weight);
+    *sums = {};
+}
+
+template <class T>
+__device__ static void add_arrival(float (&state)[8], segment_sums *sums, const path_work &work,
+                                   const collect_operands<T> &in, const path_thread &at,
+                                   const float (&x)[8], const arrival<T> &from) {
+    if (from.row >= 0) {
+        float constant[8], slope[8];
+        unpack(constant, from.constant);
+        unpack(slope, from.slope);
+#pragma unroll
+        for (int i = 0; i < 8; i++) sums->constant[i] += constant[i], sums->slope[i] += slope[i];
+        add_extremes(sums->constant, work, in, at, from);
+    }
+    if (from.slot.segment >= 0 && at.row >= 0) end_segment(state, sums, work, in, at, x, from.slot);
+}
+
+template <class T, bool CHECK>
+__device__ static void walk(float (&state)[8], const path_work &work, const collect_operands<T> &in,
+                            const path_thread &at, const float (&x)[8], int32_t begin, int32_t end) {
+    constexpr int AHEAD = 2;
+    segment_sums sums = {};
+    int32_t slot = begin;
+    for (; slot + AHEAD <= end; slot += AHEAD) {
+        arrival<T> next[AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) next[i] = load_arrival<T, CHECK>(work, in, at, slot + i);
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) add_arrival(state, &sums, work, in, at, x, next[i]);
+    }
+    for (; slot < end; slot++)
+        add_arrival(state, &sums, work, in, at, x, load_arrival<T, CHECK>(work, in, at, slot));
+}
+
+/* Slots begin .. end - 1, whole segments. */
+template <class T>
+__device__ static void walk_slots(float (&state)[8], const path_work &work,
+                                  const collect_operands<T> &in, const path_thread &at,
+                                  const float (&x)[8], int32_t begin, int32_t end) {
+    if (at.check)
+        walk<T, true>(state, work, in, at, x, begin, end);
+    else
+        walk<T, false>(state, work, in, at, x, begin, end);
+}
+
+template <class T>
+__device__ static void load_state(float (&x)[8], const path_work &work, const collect_operands<T> &in,
+                                  const path_thread &at) {
+    eight<T> packed = zero_eight<T>();
+    if (at.row >= 0) packed = load_eight(in.x + static_cast<int64_t>(at.row) * work.dim + 8 * at.part);
+    unpack(x, packed);
+}
+
+/* With what the state's row gave to itself. */
+template <class T>
+__device__ static void store_state(const path_work &work, const collect_operands<T> &in,
+                                   const path_thread &at, float (&state)[8]) {
+    uint2 target = in.targets.sites[path_site(work, at.sites, at.node)];
+    if (path_has_row(target, at.key)) {
+        float own[8];
+        int64_t row = path_row(target, at.key);
+        unpack(own, load_eight(work.own_grads + row * work.dim + 8 * at.part));
+#pragma unroll
+        for (int i = 0; i < 8; i++) state[i] += own[i];
+    }
+    store_eight(work.state_grads + static_cast<int64_t>(at.row) * work.dim + 8 * at.part, state);
+}
+
+template <class T>
+__global__ static void __launch_bounds__(PATH_THREADS) collect_rows(path_work work, int32_t layer) {
+    path_thread at = thread_of(work.dim);
+    if (at.team >= at.teams) return;
+    collect_operands<T> in = operands_of<T>(work, layer);
+    const path_counts *counts = in.sources.counts;
+    int32_t first = counts->hub_sites + static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
+    for (int32_t i = first; i < counts->sites; i += static_cast<int32_t>(gridDim.x) * at.teams) {
+        enter_site(&at, work, in.sources, in.sources.list[i]);
+        float x[8], state[8] = {};
+        load_state(x, work, in, at);
+        walk_slots(state, work, in, at, x, work.graph.begin[at.node], work.graph.begin[at.node + 1]);
+        if (at.row >= 0) store_state(work, in, at, state);
+    }
+}
+
+/* One block per site of a hub. */
+template <class T>
+__global__ static void __launch_bounds__(PATH_THREADS) collect_hubs(path_work work, int32_t layer) {
+    __shared__ float shared[PATH_THREADS];
+    path_thread at = thread_of(work.dim);
+    collect_operands<T> in = operands_of<T>(work, layer);
+    for (int32_t i = static_cast<int32_t>(blockIdx.x); i < in.sources.counts->hub_sites;
+         i += static_cast<int32_t>(gridDim.x)) {
+        enter_site(&at, work, in.sources, in.sources.list[i]);
+        float x[8], state[8] = {};
+        load_state(x, work, in, at);
+        int32_t begin = work.graph.begin[at.node], end = work.graph.begin[at.node + 1];
+        if (at.team < at.teams)
+            for (int32_t piece = begin + at.team * PATH_PIECE; piece < end;
+                 piece += at.teams * PATH_PIECE)
+                walk_slots(state, work, in, at, x, piece, min(piece + PATH_PIECE, end));
+        for (int k = 0; k < 8; k++) state[k] = sum_teams(state[k], shared, at);
+        if (at.team == 0 && at.row >= 0) store_state(work, in, at, state);
+    }
+}
+
+/* One team per octet and chunk. */
+template <class T>
+__global__ static void __launch_bounds__(PATH_THREADS) sum_segments(path_work work, int32_t layer) {
+    path_thread at = thread_of(work.dim);
+    if (at.team >= at.teams) return;
+    const uint32_t *active = path_active_of(work, layer);
+    const T *partial = static_cast<const T *>(work.partial);
+    int32_t total = work.octets * work.graph.chunks;
+    for (int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team; i < total;
+         i += static_cast<int32_t>(gridDim.x) * at.teams) {
+        int32_t octet = i / work.graph.chunks;
+        int2 range = work.graph.chunk[i % work.graph.chunks];
+        uint32_t bit = 1u << (octet * PATH_OCTET + at.key);
+        float sum[8] = {};
+#pragma unroll 4
+        for (int32_t segment = range.x; segment < range.y; segment++) {
+            if (!(active[work.graph.segment_node[segment]] & bit)) continue;
+            int64_t place = (static_cast<int64_t>(octet) * work.graph.segments + segment) * PATH_OCTET;
+            float one[8];
+            unpack(one, load_eight(partial + (place + at.key) * work.dim + 8 * at.part));
+#pragma unroll
+            for (int k = 0; k < 8; k++) sum[k] += one[k];
+        }
+        int64_t row = (static_cast<int64_t>(layer) * total + i) * PATH_OCTET + at.key;
+        store_eight(work.chunk_sums + row * work.dim + 8 * at.part, sum);
+    }
+}
+
+/* ---- Factors of messages ------------------------------------------------------------------------- */
+
+/* One thread per slot of a source's row; one key. */
+template <class T>
+__global__ static void message_factors(float *out, path_work work, vlp_path_graph graph, int32_t layer) {
+    int64_t slot_at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (slot_at >= work.graph.slot_count) return;
+    collect_operands<T> in = operands_of<T>(work, layer);
+    path_slot slot = work.graph.slots[slot_at];
+    int32_t reverse = work.graph.begin[slot.node] + slot.position;
+    int32_t node = work.graph.slots[reverse].node;
+    path_thread at = thread_of(work.dim);
+    at.octet = at.key = 0;
+    at.node = node;
+    at.sites = path_octet_of(work, 0);
+    at.row = path_find_row(work, in.sources, 0, node);
+    at.bit = 1;
+    float sum = 0;
+    for (at.part = 0; at.part < work.dim / 8; at.part++) {
+        arrival<T> from = load_arrival<T, true>(work, in, at, static_cast<int32_t>(slot_at));
+        if (from.row < 0) break;
+        float constant[8], slope[8], x[8], w[8];
+        unpack(constant, from.constant);
+        unpack(slope, from.slope);
+        add_extremes(constant, work, in, at, from);
+        load_state(x, work, in, at);
+        unpack(w, load_eight(in.w + static_cast<int64_t>(slot.relation) * PATH_OCTET * work.dim +
+                             8 * at.part));
+        for (int i = 0; i < 8; i++) {
+            float value = x[i] * w[i];
+            sum += __fmaf_rn(value, slope[i], constant[i]) * value;
+        }
+    }
+    out[graph.offset[work.graph.entity[slot.node]] + slot.position] = sum;
+}
+
+/* ---- Launches ------------------------------------------------------------------------------------ */
+
+template <class T> static void collect(vlp_compute *compute, const path_work *work, int32_t layer) {
+    unsigned blocks = static_cast<unsigned>(compute->multiprocessors) * 8;
+    if (work->graph.hubs > 0) LAUNCH(compute, collect_hubs<T>, blocks, PATH_THREADS, 0, *work, layer);
+    LAUNCH(compute, collect_rows<T>, blocks, PATH_THREADS, 0, *work, layer);
+    LAUNCH(compute, sum_segments<T>, blocks, PATH_THREADS, 0, *work, layer);
+}
+
+void cuda_path_collect(vlp_compute *compute, const path_work *work, int32_t layer, bool bf16) {
+    bf16 ? collect<__nv_bfloat16>(compute, work, layer) : collect<float>(compute, work, layer);
+}
+
+void cuda_path_factors(vlp_compute *compute, float *out, const path_work *work,
+                       const vlp_path_graph *graph, int32_t layer, bool bf16) {
+    unsigned blocks = cuda_blocks(work->graph.slot_count, PATH_THREADS);
+    if (blocks == 0) return;
+    if (bf16)
+        LAUNCH(compute, message_factors<__nv_bfloat16>, blocks, PATH_THREADS, 0, out, *work, *graph,
+               layer);
+    else
+        LAUNCH(compute, message_factors<float>, blocks, PATH_THREADS, 0, out, *work, *graph, layer);
+}
