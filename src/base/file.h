@@ -56,6 +56,7 @@ vlp_status vlp_staging_check(const char *path); /* the check of vlp_staging_open
 vlp_status vlp_staging_open(vlp_staging **out, const char *path);
 /* A writer for `name` in the folder. */
 vlp_status vlp_staging_writer(vlp_writer **out, vlp_staging *staging, const char *name);
+/* Renames the folder to `path` and syncs its parent folder. Frees the staging in any case. */
 vlp_status vlp_staging_commit(vlp_staging **staging);
 void vlp_staging_free(vlp_staging *staging); /* removes an uncommitted folder */
 
@@ -66,6 +67,10 @@ bool vlp_path_exists(const char *path);
 /* ---- Shared by writer.c and staging.c ---- */
 /* VLP_OK if the parent folder of `path` exists and is writable. Messages name `shown`. */
 vlp_status vlp_parent_check(const char *path, const char *shown);
+/* A descriptor of the parent folder of `path`; -1 and errno where it cannot be opened. */
+int vlp_parent_open(const char *path);
+/* Makes a rename in the parent folder of `path` durable. Messages name `shown`. */
+vlp_status vlp_parent_sync(const char *path, const char *shown);
 /* "PATH.partial-PID", and "PATH.partial-PID-N" from the second attempt on; to be freed, NULL when out of
  * memory. */
 enum { VLP_TEMPORARY_ATTEMPTS = 100 };

@@ -120,8 +120,9 @@ vlp_status vlp_staging_commit(vlp_staging **handle) {
     if (rename(staging->temporary, staging->path) != 0) {
         status = vlp_fail_io("write", staging->path, errno);
     } else {
-        vlp_free(staging->temporary);
+        vlp_free(staging->temporary); /* renamed: nothing to remove */
         staging->temporary = NULL;
+        status = vlp_parent_sync(staging->path, staging->path);
     }
     vlp_staging_free(staging);
     return status;

@@ -66,17 +66,21 @@ vlp_status vlp_writer_check(const char *path) {
     return vlp_parent_check(path, path);
 }
 
-/* Makes a rename or a new entry in the parent folder of `path` durable. */
-static int sync_parent(const char *path) {
+int vlp_parent_open(const char *path) {
     char folder[PATH_MAX];
     int code = parent_of(folder, path);
-    if (code) return code;
-    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file < 0) return errno;
+    if (code == 0) return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    errno = code;
+    return -1;
+}
+
+vlp_status vlp_parent_sync(const char *path, const char *shown) {
+    int folder = vlp_parent_open(path);
+    if (folder < 0) return vlp_fail_io("write", shown, errno);
     /* EINVAL: the file system cannot sync folders. */
-    code = fsync(file) == 0 || errno == EINVAL ? 0 : errno;
-    close(file);
-    return code;
+    int code = fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
+    close(folder);
+    return code ? vlp_fail_io("write", shown, code) : VLP_OK;
 }
 
 /* ---- The temporary name -------------------------------------------------------------------------- */
@@ -190,8 +194,7 @@ static vlp_status put_in_place(vlp_writer *writer) {
     if (rename(writer->temporary, writer->path) != 0) return vlp_fail_io("write", writer->shown, errno);
     vlp_free(writer->temporary); /* renamed: nothing to remove */
     writer->temporary = NULL;
-    int code = sync_parent(writer->path);
-    return code ? vlp_fail_io("write", writer->shown, code) : VLP_OK;
+    return vlp_parent_sync(writer->path, writer->shown);
 }
 
 vlp_status vlp_writer_commit(vlp_writer **handle) {
