@@ -50,7 +50,8 @@ FILE *vlp_append_open(const char *path);
 
 /* ---- A folder that is created atomically ---- */
 /* Files are written into a temporary folder beside `path`; the commit renames it. Refuses a `path`
- * that exists and is not an empty folder. */
+ * that exists and is not an empty folder. Opening removes the temporary folders that processes which are
+ * gone have left there for the same `path`. */
 typedef struct vlp_staging vlp_staging;
 vlp_status vlp_staging_check(const char *path); /* the check of vlp_staging_open, for before the work */
 vlp_status vlp_staging_open(vlp_staging **out, const char *path);
@@ -75,5 +76,8 @@ vlp_status vlp_parent_sync(const char *path, const char *shown);
  * memory. */
 enum { VLP_TEMPORARY_ATTEMPTS = 100 };
 char *vlp_temporary_name(const char *path, int attempt);
+/* The id of the process that has `name`, an entry of the parent folder, as a temporary name of `path`; 0
+ * if it is not one. */
+long vlp_temporary_process(const char *name, const char *path);
 
 #endif
