@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "commands.h"
 #include "json.h"
+#include "text.h"
 
 enum {
     MAX_SETTINGS = 128,
@@ -79,7 +80,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         add_setting(chosen, state, "dim", value);
         return 0;
     case KEY_SET:
-        if (!strchr(value, '=')) argp_error(state, "--set takes KEY=VALUE, not '%s'", value);
+        if (!strchr(value, '=')) argp_error(state, "--set takes KEY=VALUE, not '%s'", text_shown(value));
         add_setting(chosen, state, "", value);
         return 0;
     case KEY_DEVICE:
@@ -118,7 +119,7 @@ static void print_report(const cli_common *common, const char *run, const vlp_tr
         putchar('\n');
         return;
     }
-    printf("%s: %s in %.1f s (%.1f per second)", run, cli_things(report->call_steps, "step"),
+    printf("%s: %s in %.1f s (%.1f per second)", text_shown(run), cli_things(report->call_steps, "step"),
            report->seconds, report->steps_per_second);
     if (report->call_steps != report->steps) printf(", %s in all", cli_count(report->steps));
     if (isfinite(report->valid_mrr)) printf(", valid MRR %.4f", report->valid_mrr);
