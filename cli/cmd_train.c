@@ -175,7 +175,7 @@ int cmd_train(int argc, char **argv) {
     int code = EXIT_FAILED;
     vlp_status status = vlp_train(&report, line.arguments[0], chosen.output, &chosen.train);
     if (status != VLP_OK) {
-        code = cli_fail_next(status, what_next(status, chosen.output));
+        code = cli_fail_next(status, chosen.train.device, what_next(status, chosen.output));
     } else {
         cli_observer_end();
         print_report(&line.common, chosen.output, &report);

@@ -104,6 +104,7 @@ static void works_without_libgomp(void **state) {
     free(expected);
     assert_int_equal(shell("eval LD_LIBRARY_PATH=\"$FOLDER/broken\" \"$VLP_PROGRAM\" $TRAIN"), 1);
     expect_log("vlp: cannot load libopenblas.so.0", true);
+    expect_log("--device", false);
 }
 
 /* ---- Address space ------------------------------------------------------------------------------- */
