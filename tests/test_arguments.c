@@ -136,8 +136,10 @@ static void library(void **state) {
     (void)state;
     note("vlp_error_message");
     note("vlp_version");
+    note("vlp_is_loading");
     assert_non_null(vlp_error_message());
     assert_non_null(vlp_version());
+    assert_false(vlp_is_loading());
     DOES_NOTHING(vlp_allocator_set, NULL);
     /* Half of an allocator is none: the next allocation works. */
     vlp_allocator half = {.reallocate = refuse_all};
