@@ -62,7 +62,8 @@ double cli_number(struct argp_state *state, const char *option, const char *text
 
 /* An observer that prints to standard error: a progress bar on a terminal, otherwise a line every few
  * seconds. It requests a stop after SIGINT, SIGTERM or SIGHUP. A second signal ends the program at once,
- * and so does the first while another library is loaded, or when the library does not ask for a while. */
+ * and so does the first while another library is loaded, or when the library does not ask for a while.
+ */
 const vlp_observer *cli_observer(const cli_common *common);
 void cli_observer_end(void); /* clears the bar */
 
