@@ -123,8 +123,9 @@ test: $(BUILD)/vlp $(SHARED) $(TESTS:%=$(BUILD)/tests/%)
 test-programs: $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/vlp
 
 # What the CUDA backend is held to: the tests of operations, training and evaluation, on the GPU.
-CUDA_TESTS := test_ops test_bf16 test_batch test_gradients test_edges test_aggregator test_aggregator_ops \
-              test_sampler test_rank test_select test_paths test_path_steps test_evaluate test_predict test_steps test_train cuda/test_cuda cuda/test_specializations cuda/test_training
+CUDA_TESTS := test_ops test_bf16 test_batch test_gradients test_losses test_edges test_aggregator test_aggregator_ops \
+              test_sampler test_rank test_select test_paths test_path_steps test_path_runs test_evaluate test_predict test_steps test_train \
+              cuda/test_cuda cuda/test_sampler cuda/test_specializations cuda/test_training
 test-cuda: all $(CUDA_TESTS:%=$(BUILD)/tests/%)
 	@VLP_SANITIZE=1 scripts/device test $(BUILD)
 
@@ -159,7 +160,7 @@ sanitize-address: | deps
 	  SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' test-programs
 	@scripts/test $(BUILD)/asan
 
-THREADED := test_reader test_graph test_distance test_references test_sampler test_metrics test_gradients test_select test_predict test_mine test_callers test_threads
+THREADED := test_reader test_graph test_distance test_references test_sampler test_metrics test_gradients test_losses test_select test_predict test_mine test_callers test_threads
 sanitize-threads: | deps
 	@scripts/deps --dev
 	$(MAKE) BUILD=$(BUILD)/tsan CC=clang OPTIMIZE='-O1 -g' SANITIZE='-fsanitize=thread' \

@@ -152,11 +152,12 @@ void cli_parse(cli_line *line, const cli_syntax *syntax, int argc, char **argv) 
 /* ---- The end ------------------------------------------------------------------------------------- */
 
 int cli_fail(void) {
-    return cli_fail_next(VLP_OK, NULL);
+    return cli_fail_next(VLP_OK, NULL, NULL);
 }
 
-int cli_fail_next(vlp_status status, const char *next) {
-    if (!next && status == VLP_ERROR_DEVICE) next = "--device cpu does without";
+int cli_fail_next(vlp_status status, const char *device, const char *next) {
+    if (!next && status == VLP_ERROR_DEVICE && device && strcmp(device, "cuda") == 0)
+        next = "--device cpu does without";
     cli_observer_end();
     fprintf(stderr, "vlp: %s", vlp_error_message());
     if (next) fprintf(stderr, " (%s)", next);

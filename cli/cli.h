@@ -62,15 +62,17 @@ double cli_number(struct argp_state *state, const char *option, const char *text
 
 /* An observer that prints to standard error: a progress bar on a terminal, otherwise a line every few
  * seconds. It requests a stop after SIGINT, SIGTERM or SIGHUP. A second signal ends the program at once,
- * and so does the first when the library does not ask for a while. */
+ * and so does the first while another library is loaded, or when the library does not ask for a while.
+ */
 const vlp_observer *cli_observer(const cli_common *common);
 void cli_observer_end(void); /* clears the bar */
 
 /* Prints the library's last message; returns the exit code of a failure. */
 int cli_fail(void);
-/* The same, followed in brackets by what to type next: `next`, or, where it is NULL, the remedy that the
- * status has in every command that takes --device. The library's messages name no options. */
-int cli_fail_next(vlp_status status, const char *next);
+/* The same, followed in brackets by what to type next: `next`, or, where it is NULL and `device`, the
+ * value of --device, is a GPU that is missing or failed, the device that works without. The library's
+ * messages name no options. `device` and `next` may be NULL. */
+int cli_fail_next(vlp_status status, const char *device, const char *next);
 /* Flushes standard output; returns the exit code. */
 int cli_finish(void);
 /* For atexit: argp prints --help and exits with 0 even if the output could not be written. */

@@ -338,7 +338,7 @@ int cmd_eval(int argc, char **argv) {
     int code = EXIT_FAILED;
     vlp_status status = vlp_run_open(&run, line.arguments[0], &chosen.run);
     if (status != VLP_OK) {
-        code = cli_fail_next(status, NULL);
+        code = cli_fail_next(status, chosen.run.device, NULL);
         goto out;
     }
     if (chosen.candidates) {

@@ -188,7 +188,7 @@ static int mine(vlp_run *run, chosen_options *chosen, bool json) {
     if (status == VLP_OK) status = vlp_run_mine(&mining, run, &chosen->mine);
     if (status != VLP_OK) {
         bool kept = state && (status == VLP_ERROR_STOPPED || status == VLP_ERROR_EXISTS);
-        code = cli_fail_next(status, kept ? "--resume" : NULL);
+        code = cli_fail_next(status, chosen->common.run.device, kept ? "--resume" : NULL);
     } else {
         cli_observer_end();
         if (chosen->output) code = write_file(chosen->output, vlp_run_dataset(run), mining);
@@ -226,7 +226,7 @@ int cmd_mine(int argc, char **argv) {
     int code;
     vlp_status status = predicting_open(&run, line.arguments[0], &chosen.common, &line.common);
     if (status != VLP_OK)
-        code = cli_fail_next(status, NULL);
+        code = cli_fail_next(status, chosen.common.run.device, NULL);
     else
         code = mine(run, &chosen, line.common.json);
     vlp_run_free(run);

@@ -293,7 +293,7 @@ int cmd_predict(int argc, char **argv) {
     int code;
     vlp_status status = predicting_open(&run, line.arguments[0], &chosen.common, &line.common);
     if (status != VLP_OK) {
-        code = cli_fail_next(status, NULL);
+        code = cli_fail_next(status, chosen.common.run.device, NULL);
     } else {
         chosen.predict.observer = chosen.common.run.observer;
         output out = {.chosen = &chosen,

@@ -304,7 +304,7 @@ int cmd_report(int argc, char **argv) {
     }
     if (status == VLP_OK) status = answer_examples(page, &chosen, page->seed);
     if (status != VLP_OK) {
-        code = cli_fail_next(status, NULL);
+        code = cli_fail_next(status, chosen.run.device, NULL);
     } else {
         cli_observer_end();
         code = write_file(page, chosen.output, &line.common);

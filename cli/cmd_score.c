@@ -227,7 +227,7 @@ int cmd_score(int argc, char **argv) {
     int code;
     vlp_status status = predicting_open(&run, line.arguments[0], &chosen.common, &line.common);
     if (status != VLP_OK)
-        code = cli_fail_next(status, NULL);
+        code = cli_fail_next(status, chosen.common.run.device, NULL);
     else
         code = score(run, line.count > 1 ? line.arguments[1] : NULL, &chosen, line.common.json);
     vlp_run_free(run);

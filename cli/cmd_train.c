@@ -1,11 +1,14 @@
 /* vlp train: a model from a data set. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "commands.h"
 #include "json.h"
+#include "text.h"
 
 enum {
     MAX_SETTINGS = 128,
@@ -79,7 +82,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         add_setting(chosen, state, "dim", value);
         return 0;
     case KEY_SET:
-        if (!strchr(value, '=')) argp_error(state, "--set takes KEY=VALUE, not '%s'", value);
+        if (!strchr(value, '=')) argp_error(state, "--set takes KEY=VALUE, not '%s'", text_shown(value));
         add_setting(chosen, state, "", value);
         return 0;
     case KEY_DEVICE:
@@ -118,16 +121,23 @@ static void print_report(const cli_common *common, const char *run, const vlp_tr
         putchar('\n');
         return;
     }
-    printf("%s: %s in %.1f s (%.1f per second)", run, cli_things(report->call_steps, "step"),
+    printf("%s: %s in %.1f s (%.1f per second)", text_shown(run), cli_things(report->call_steps, "step"),
            report->seconds, report->steps_per_second);
     if (report->call_steps != report->steps) printf(", %s in all", cli_count(report->steps));
     if (isfinite(report->valid_mrr)) printf(", valid MRR %.4f", report->valid_mrr);
     putchar('\n');
 }
 
-/* What to type after a failure, NULL where the message says it all. */
-static const char *what_next(vlp_status status) {
-    if (status == VLP_ERROR_EXISTS) return "--resume, or another -o";
+/* Whether the folder holds a run, which can be resumed. */
+static bool is_run(const char *folder) {
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/config.ini", folder);
+    return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
+}
+
+/* What to type after a failure of training into `run`, NULL where the message says it all. */
+static const char *what_next(vlp_status status, const char *run) {
+    if (status == VLP_ERROR_EXISTS) return is_run(run) ? "--resume, or another -o" : "another -o";
     if (status == VLP_ERROR_STOPPED) return "--resume goes on from the last save";
     if (status == VLP_ERROR_UNKNOWN) return "vlp train --settings lists them";
     return NULL;
@@ -167,7 +177,7 @@ int cmd_train(int argc, char **argv) {
     int code = EXIT_FAILED;
     vlp_status status = vlp_train(&report, line.arguments[0], chosen.output, &chosen.train);
     if (status != VLP_OK) {
-        code = cli_fail_next(status, what_next(status));
+        code = cli_fail_next(status, chosen.train.device, what_next(status, chosen.output));
     } else {
         cli_observer_end();
         print_report(&line.common, chosen.output, &report);

@@ -12,7 +12,8 @@
 static volatile sig_atomic_t interrupted;
 
 /* A signal asks the library to stop, and the library asks the observer in turn. When it does not ask
- * within GRACE seconds, the signal ends the program as if there were no handler. */
+ * within GRACE seconds, or is loading another library, the signal ends the program as if there were no
+ * handler. */
 enum { GRACE = 10 };
 static const int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -36,7 +37,10 @@ static void on_signal(int number) {
     /* A second one ends the program at once. */
     for (size_t i = 0; i < sizeof stop_signals / sizeof *stop_signals; i++)
         signal(stop_signals[i], SIG_DFL);
-    alarm(GRACE);
+    if (vlp_is_loading())
+        raise(number); /* delivered when the handler returns */
+    else
+        alarm(GRACE);
 }
 
 static void on_alarm(int number) {

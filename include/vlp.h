@@ -122,6 +122,12 @@ typedef struct vlp_observer {
     void *user; /* handed to each of these */
 } vlp_observer;
 
+/* Whether a call is loading another library (OpenMP's runtime, OpenBLAS, the CUDA backend), which
+ * happens once in a process. The call does not ask its observer meanwhile and has nothing to save yet: a
+ * signal handler that otherwise waits for `stop` to be asked may end the process, where no other call
+ * runs. Thread-safe and async-signal-safe. */
+VLP_API bool vlp_is_loading(void);
+
 /* ---- 2. Data sets ---------------------------------------------------------------------------- */
 
 /* A folder with train, valid and test (the training, validation and test splits), each as .txt, .tsv or

@@ -82,6 +82,12 @@ double *lab_shares(lab *bench, int64_t count) {
     return shares;
 }
 
+vlp_weight_form lab_weighing(lab *bench, int kind) {
+    return (vlp_weight_form){(vlp_weighing)kind, 0.25f * (float)lab_between(bench, 0, 6),
+                             0.5f * (float)lab_between(bench, 0, 4),
+                             0.5f * (float)lab_between(bench, -1, 3), lab_between(bench, 0, 1) == 1};
+}
+
 int32_t *lab_ids(lab *bench, int64_t count, int32_t low, int32_t high) {
     int32_t *ids = host_array(bench, count, sizeof *ids);
     for (int64_t i = 0; i < count; i++) ids[i] = lab_between(bench, low, high);

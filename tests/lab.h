@@ -37,6 +37,7 @@ int32_t lab_between(lab *bench, int32_t low, int32_t high); /* both included */
 double *lab_zeros(lab *bench, int64_t count);
 double *lab_random(lab *bench, int64_t count, double range);            /* within +-range */
 double *lab_shares(lab *bench, int64_t count);                          /* above 0, about 1 in all */
+vlp_weight_form lab_weighing(lab *bench, int kind);                     /* of that vlp_weighing */
 int32_t *lab_ids(lab *bench, int64_t count, int32_t low, int32_t high); /* both included */
 
 /* ---- Arrays on the backend ---- */

@@ -1,4 +1,5 @@
-/* The table of a backend: that a missing operation is noticed, and that tables of a step are counted. */
+/* A backend: that a missing library or operation is noticed, and that tables of a step are counted. */
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,30 @@
 #include <unistd.h>
 
 #include "lab.h"
+
+/* ---- A missing library --------------------------------------------------------------------------- */
+
+static bool openblas_is_missing;
+
+/* Instead of the C library's, for the calls of the library under test. */
+void *dlopen(const char *name, int flags) {
+    void *(*next)(const char *, int);
+    *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
+    if (openblas_is_missing && strstr(name, "libopenblas")) name = "libmissing.so";
+    return next(name, flags);
+}
+
+/* Before any other test: once loaded, it stays. */
+static void test_without_openblas(void **state) {
+    (void)state;
+    vlp_compute *compute = NULL;
+    openblas_is_missing = true;
+    vlp_status status = vlp_cpu_backend.open(&compute, 1);
+    openblas_is_missing = false;
+    assert_int_equal(status, VLP_ERROR_DEVICE);
+    assert_null(compute);
+    assert_non_null(strstr(vlp_error_message(), "cannot load libopenblas.so.0 (libmissing.so: "));
+}
 
 /* ---- Completeness -------------------------------------------------------------------------------- */
 
@@ -127,7 +152,8 @@ static void test_too_many_tables(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_complete), cmocka_unit_test(test_optional),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_without_openblas),
+                                       cmocka_unit_test(test_complete), cmocka_unit_test(test_optional),
                                        cmocka_unit_test(test_too_many_tables)};
     return cmocka_run_group_tests_name("backend", tests, NULL, NULL);
 }

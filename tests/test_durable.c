@@ -82,6 +82,34 @@ static void writer_syncs_then_renames(void **state) {
     support_remove(folder);
 }
 
+/* The files and their names are synced before the folder is renamed, and its parent folder afterwards.
+ */
+static void staging_syncs_then_renames(void **state) {
+    (void)state;
+    const char *parent = support_folder(), *path = support_path(parent, "new");
+    call_count = 0;
+    vlp_staging *staging = NULL;
+    vlp_writer *writer = NULL;
+    must(vlp_staging_open(&staging, path));
+    must(vlp_staging_writer(&writer, staging, "file"));
+    vlp_writer_text(writer, "text");
+    must(vlp_writer_commit(&writer));
+    must(vlp_staging_commit(&staging));
+    struct stat file, folder, above;
+    assert_int_equal(stat(support_path(path, "file"), &file), 0);
+    assert_int_equal(stat(path, &folder), 0);
+    assert_int_equal(stat(parent, &above), 0);
+    static const call_kind expected[] = {SYNC_FILE, RENAME, SYNC_FOLDER, RENAME, SYNC_FOLDER};
+    const ino_t inodes[] = {file.st_ino, file.st_ino, folder.st_ino, folder.st_ino, above.st_ino};
+    assert_int_equal(call_count, 5);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(calls[i].kind, expected[i]);
+        assert_int_equal(calls[i].inode, inodes[i]);
+    }
+    assert_string_equal(calls[3].to, path);
+    support_remove(parent);
+}
+
 /* Whether the file of a rename was synced before, with the size it then has. */
 static bool is_synced(int at) {
     for (int i = 0; i < at; i++)
@@ -122,6 +150,7 @@ static void training_syncs_then_renames(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writer_syncs_then_renames),
+        cmocka_unit_test(staging_syncs_then_renames),
         cmocka_unit_test(training_syncs_then_renames),
     };
     return cmocka_run_group_tests_name("durable", tests, NULL, NULL);

@@ -202,6 +202,60 @@ static void only_empty_folders_are_replaced(void **state) {
     support_remove(folder);
 }
 
+/* The id of a process that is gone. */
+static long gone_process(void) {
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return (long)child;
+}
+
+/* A new data set sweeps the temporary folders of killed processes that were making the same one, and
+ * nothing else. */
+static void folders_of_killed_processes_are_swept(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    const long gone = gone_process(), living = (long)getppid();
+    const struct {
+        const char *format;
+        long process;
+        bool swept;
+    } cases[] = {{"data.partial-%ld", gone, true},       {"data.partial-%ld-3", gone, true},
+                 {"data.partial-%ld", living, false},    {"data.partial-%ld-2", living, false},
+                 {"other.partial-%ld", gone, false},     {"data.partial-%ld.old", gone, false},
+                 {"data.partial-%ld-x", gone, false},    {"my-data.partial-%ld", gone, false},
+                 {"data.partial-0%ld", gone, false},     {"data.partial-%ld--1", gone, false},
+                 {"data.partial--%ld", gone, false},     {"data.partial-9999999999999%ld", gone, false},
+                 {"data.partial-%ld.partial-", 1, false}};
+    enum { CASES = sizeof cases / sizeof *cases };
+    char name[96];
+    for (int i = 0; i < CASES; i++) {
+        snprintf(name, sizeof name, cases[i].format, cases[i].process);
+        assert_int_equal(mkdir(support_path(folder, name), 0777), 0);
+        support_write_text(support_path(folder, name), "file", "text");
+    }
+    /* Neither files nor links have the names of folders. */
+    char file[96], link[96];
+    snprintf(file, sizeof file, "data.partial-%ld-4", gone);
+    snprintf(link, sizeof link, "data.partial-%ld-5", gone);
+    support_write_text(folder, file, "text");
+    assert_int_equal(symlink("other", support_path(folder, link)), 0);
+    assert_int_equal(mkdir(support_path(folder, "other"), 0777), 0);
+    support_write_text(support_path(folder, "other"), "file", "text");
+
+    assert_int_equal(make_data(support_path(folder, "data/")), VLP_OK);
+    for (int i = 0; i < CASES; i++) {
+        snprintf(name, sizeof name, cases[i].format, cases[i].process);
+        bool left = access(support_path(support_path(folder, name), "file"), F_OK) == 0;
+        if (left == cases[i].swept) fail_msg("%s is %s", name, left ? "left" : "swept");
+    }
+    assert_int_equal(type_of(support_path(folder, file)), S_IFREG);
+    assert_int_equal(type_of(support_path(folder, link)), S_IFLNK);
+    assert_int_equal(support_count(support_path(folder, "other")), 1);
+    assert_int_equal(support_count(folder), CASES - 2 + 4);
+    support_remove(folder);
+}
+
 /* A folder that cannot be written is refused before its source is read: here there is no source. */
 static void folders_are_checked_before_the_work(void **state) {
     (void)state;
@@ -370,6 +424,7 @@ int main(void) {
         cmocka_unit_test(temporary_files_are_new),
         cmocka_unit_test(long_names_are_written),
         cmocka_unit_test(only_empty_folders_are_replaced),
+        cmocka_unit_test(folders_of_killed_processes_are_swept),
         cmocka_unit_test(folders_are_checked_before_the_work),
         cmocka_unit_test(logs_are_regular_files),
         cmocka_unit_test(writer_replaces_whole_files),

@@ -1,4 +1,4 @@
-/* Queries, pairs, losses and a whole horizontal step of a backend against formulas in double precision,
+/* Queries, pairs and a whole horizontal step of a backend against formulas in double precision,
  * their gradients against finite differences of those formulas. Shapes are random and small, a few are
  * large enough for every operation to share its work among threads. */
 #include <math.h>
@@ -421,108 +421,6 @@ static void test_all_scores(void **state) {
     for_all_models(check_all_scores, 3);
 }
 
-/* ---- Losses -------------------------------------------------------------------------------------- */
-
-static vlp_weight_form random_weighing(lab *bench, int kind) {
-    return (vlp_weight_form){(vlp_weighing)kind, 0.25f * (float)lab_between(bench, 0, 6),
-                             0.5f * (float)lab_between(bench, 0, 4),
-                             0.5f * (float)lab_between(bench, -1, 3), lab_between(bench, 0, 1) == 1};
-}
-
-/* One row of scores, with the weights of its negatives fixed. */
-typedef struct one_row {
-    const double *scores, *p1, *scale, *offset;
-    double weight, temperature;
-    int32_t width, answer;
-} one_row;
-
-static double negative_row(const void *context) {
-    const one_row *one = context;
-    return one->weight * reference_negative_loss(one->scores, one->p1, one->width);
-}
-
-static void check_negative_loss(lab *bench, int kind, double range) {
-    int32_t batch = lab_between(bench, 1, 6), width = lab_between(bench, 1, 9), total = batch * width;
-    vlp_weight_form form = random_weighing(bench, kind);
-    double *scores = lab_random(bench, total, range), *weights = lab_shares(bench, batch);
-    double *expected = lab_zeros(bench, total), *loss = lab_zeros(bench, batch), p1[16];
-    for (int32_t i = 0; i < total; i++)
-        if (i % width > 0 && lab_between(bench, 0, 3) == 0) scores[i] = -INFINITY;
-    float *scores_on = lab_put(bench, scores, total), *weights_on = lab_put(bench, weights, batch);
-    float *loss_on = lab_put(bench, lab_random(bench, batch, 9), batch);
-    for (int32_t i = 0; i < batch; i++) {
-        double *row = scores + i * width;
-        reference_weights(&form, p1, row, width);
-        one_row one = {row, p1, NULL, NULL, weights[i], 1, width, 0};
-        loss[i] = negative_row(&one);
-        for (int32_t j = 0; j < width; j++)
-            if (!isinf(row[j])) expected[i * width + j] = lab_slope(row + j, negative_row, &one);
-    }
-    bench->backend->loss->negative(bench->compute, scores_on, loss_on, &form, weights_on, batch, width);
-    lab_expect("negative loss", loss, lab_get(bench, loss_on, batch), batch, 1e-5, 0.1);
-    lab_expect("negative loss: scores", expected, lab_get(bench, scores_on, total), total, 2e-4, 1e-3);
-}
-
-static double softmax_row(const void *context) {
-    const one_row *one = context;
-    return one->weight * reference_softmax_loss(one->scores, one->answer, one->scale, one->offset,
-                                                one->temperature, one->width);
-}
-
-static void check_softmax_loss(lab *bench, double range) {
-    int32_t count = lab_between(bench, 1, 6), columns = lab_between(bench, 1, 40);
-    int32_t total = count * columns, stride = columns + lab_between(bench, 0, 3);
-    double temperature = lab_between(bench, 0, 1) ? 1 : 2.5;
-    double *logits = lab_random(bench, total, range), *weights = lab_shares(bench, count);
-    double *scale = lab_between(bench, 0, 1) ? lab_random(bench, columns, 2) : NULL;
-    double *offset = lab_between(bench, 0, 1) ? lab_random(bench, columns, 3) : NULL;
-    double *expected = lab_zeros(bench, total), *loss = lab_zeros(bench, count);
-    int32_t *answers = lab_ids(bench, count, 0, columns - 1);
-    double *apart = lab_random(bench, count * stride, 9); /* rows with something between them */
-    float *weights_on = lab_put(bench, weights, count), *logits_on;
-    float *loss_on = lab_put(bench, lab_random(bench, count, 9), count);
-    if (scale) scale[lab_between(bench, 0, columns - 1)] = 0; /* an entity of length zero */
-    for (int32_t i = 0; i < count; i++) {
-        one_row one = {logits + i * columns, NULL,        scale,   offset,
-                       weights[i],           temperature, columns, answers[i]};
-        loss[i] = softmax_row(&one);
-        lab_slopes(expected + i * columns, logits + i * columns, columns, softmax_row, &one);
-    }
-    for (int32_t i = 0; i < count; i++)
-        memcpy(apart + i * stride, logits + i * columns, (size_t)columns * sizeof *apart);
-    logits_on = lab_put(bench, apart, count * stride);
-    bench->backend->loss->softmax(
-        bench->compute, logits_on, NULL, loss_on,
-        &(vlp_softmax){.count = count,
-                       .columns = columns,
-                       .stride = stride,
-                       .answers = lab_put_ids(bench, answers, count),
-                       .weights = weights_on,
-                       .column_scale = scale ? lab_put(bench, scale, columns) : NULL,
-                       .column_offset = offset ? lab_put(bench, offset, columns) : NULL,
-                       .temperature = (float)temperature});
-    for (int32_t i = 0; i < count; i++)
-        memcpy(apart + i * stride, expected + i * columns, (size_t)columns * sizeof *apart);
-    lab_expect("softmax", loss, lab_get(bench, loss_on, count), count, 1e-5, 0.5);
-    lab_expect("softmax: logits", apart, lab_get(bench, logits_on, count * stride), count * stride, 2e-4,
-               1e-2);
-}
-
-static void test_losses(void **state) {
-    (void)state;
-    for (int32_t threads = 1; threads <= 2; threads++) {
-        lab bench;
-        lab_open(&bench, threads, SEED + 1);
-        for (int round = 0; round < 300; round++) {
-            for (int kind = VLP_WEIGH_EVEN; kind <= VLP_WEIGH_RED; kind++)
-                check_negative_loss(&bench, kind, round % 3 == 0 ? 30 : 3);
-            check_softmax_loss(&bench, round % 3 == 0 ? 40 : 2);
-            lab_clear(&bench);
-        }
-        lab_close(&bench);
-    }
-}
-
 /* ---- A horizontal step --------------------------------------------------------------------------- */
 
 /* L2 of a batch as a function of the two tables. */
@@ -615,7 +513,7 @@ static void check_step(lab *bench, const vlp_model_options *model, bool large) {
     int32_t entities = lab_between(bench, 1, 5), relations = lab_between(bench, 1, 3);
     int32_t batch = lab_between(bench, 1, 5), width = lab_between(bench, 1, 6);
     int32_t e_size = entities * form.entity_width, r_size = relations * form.relation_width;
-    vlp_weight_form weighing = random_weighing(bench, lab_between(bench, 0, 2));
+    vlp_weight_form weighing = lab_weighing(bench, lab_between(bench, 0, 2));
     double *e = lab_random(bench, e_size, 1), *r = lab_random(bench, r_size, 1);
     double *p1 = lab_zeros(bench, batch * width), scores[16];
     int32_t *members = lab_ids(bench, batch * width, -1, entities - 1);
@@ -652,9 +550,9 @@ static void test_horizontal_step(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_queries), cmocka_unit_test(test_relation_query),
-        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_all_scores),
-        cmocka_unit_test(test_losses),  cmocka_unit_test(test_horizontal_step),
+        cmocka_unit_test(test_queries),         cmocka_unit_test(test_relation_query),
+        cmocka_unit_test(test_pairs),           cmocka_unit_test(test_all_scores),
+        cmocka_unit_test(test_horizontal_step),
     };
     return cmocka_run_group_tests_name("gradients", tests, NULL, NULL);
 }

@@ -425,6 +425,63 @@ static void test_messages(void **state) {
     for_versions(check_messages, 9);
 }
 
+/* The one-sided slope of the score as a factor grows or shrinks. */
+static double slope_to(double *factor, const factor_context *at, double step) {
+    double score = score_of_factors(at);
+    *factor = 1 + step;
+    double slope = (score_of_factors(at) - score) / step;
+    *factor = 1;
+    return slope;
+}
+
+/* 0 reaches 3 by way of 1 and of 2, with equal messages: the first receives the gradients of the
+ * maximum and of the minimum, that is the slope as it grows; the second the slope as it shrinks. */
+static void check_tied_messages(lab *bench) {
+    int told = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        oracle_graph graph = {.entities = 4, .relations = 1};
+        oracle_graph_add(&graph, 0, 0, 1);
+        oracle_graph_add(&graph, 0, 0, 2);
+        oracle_graph_add(&graph, 1, 0, 3);
+        oracle_graph_add(&graph, 2, 0, 3);
+        path_case one;
+        vlp_path_form form = {.layers = 2, .dim = 8, .relations = 2, .reached_only = round % 2 == 0};
+        path_case_open(&one, bench, &graph, form);
+        enum { TRIPLES = 4, EDGES = 2 * TRIPLES, SIZE = 2 * EDGES };
+        factor_context at = {.one = &one,
+                             .answer = 3,
+                             .factors = lab_zeros(bench, SIZE),
+                             .scores = lab_zeros(bench, one.world.entities)};
+        for (int i = 0; i < SIZE; i++) at.factors[i] = 1;
+        float *out = lab_put(bench, lab_zeros(bench, SIZE), SIZE);
+        float *score = lab_put(bench, lab_zeros(bench, 1), 1);
+        int32_t *query = lab_put_ids(bench, (int32_t[]){0}, 1);
+        vlp_path_queries queries = {.count = 1, .heads = query, .relations = query};
+        assert_int_equal(bench->backend->paths->message_gradients(bench->compute, score, out, &one.model,
+                                                                  &queries, at.answer),
+                         VLP_OK);
+        double *got = lab_get(bench, out, SIZE), expected[2], others[2];
+        for (int i = 0; i < 2; i++) {
+            int64_t slot = one.host.offset[3] + i;
+            int32_t triple = one.host.triple[slot];
+            double *factor = at.factors + EDGES + triple; /* of layer 1, towards the tail entity */
+            assert_int_equal(triple, 2 + i);
+            expected[i] = slope_to(factor, &at, i == 0 ? 1e-6 : -1e-6);
+            others[i] = slope_to(factor, &at, i == 0 ? -1e-6 : 1e-6);
+            lab_expect("tied message", &expected[i], got + EDGES + slot, 1, 2e-3, 0.1);
+        }
+        told += fabs(expected[0] - others[0]) > 0.01 && fabs(expected[1] - others[1]) > 0.01;
+        path_case_close(&one);
+        lab_clear(bench);
+    }
+    assert_true(told > ROUNDS / 4);
+}
+
+static void test_tied_messages(void **state) {
+    (void)state;
+    for_versions(check_tied_messages, 10);
+}
+
 /* ---- The table ----------------------------------------------------------------------------------- */
 
 /* The operations are all there, or none is. */
@@ -499,10 +556,13 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),     cmocka_unit_test(test_choices), cmocka_unit_test(test_choose),
-        cmocka_unit_test(test_scores),   cmocka_unit_test(test_middle),  cmocka_unit_test(test_many),
-        cmocka_unit_test(test_removed),  cmocka_unit_test(test_limit),   cmocka_unit_test(test_ties),
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_table),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_keys),          cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_choose),        cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_middle),        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_removed),       cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_ties),          cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_tied_messages), cmocka_unit_test(test_table),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,6 +104,7 @@ static void works_without_libgomp(void **state) {
     free(expected);
     assert_int_equal(shell("eval LD_LIBRARY_PATH=\"$FOLDER/broken\" \"$VLP_PROGRAM\" $TRAIN"), 1);
     expect_log("vlp: cannot load libopenblas.so.0", true);
+    expect_log("--device", false);
 }
 
 /* ---- Address space ------------------------------------------------------------------------------- */
@@ -144,12 +145,28 @@ static void little_address_space(void **state) {
 
 /* ---- Signals ------------------------------------------------------------------------------------- */
 
-/* Starts the program with an OpenBLAS whose loading never ends, and waits until it is there. */
-static pid_t start_stuck(const char *name) {
-    unlink(support_path(folder, "loading"));
+/* An OpenBLAS that never returns from loading, or from a product; it makes $FOLDER/stuck when it is
+ * there. */
+static void build_stuck(const char *name, const char *head) {
+    char text[512], command[256];
+    snprintf(text, sizeof text,
+             "#include <fcntl.h>\n#include <stdlib.h>\n"
+             "%s {\n    if (creat(STUCK, 0600) < 0) abort();\n    for (;;) __asm__ volatile(\"\");\n}\n",
+             head);
+    support_write_text(folder, "stuck.c", text);
+    snprintf(command, sizeof command,
+             "mkdir -p \"$FOLDER/%s\" && cc -shared -fPIC -DSTUCK=\"\\\"$FOLDER/stuck\\\"\" "
+             "\"$FOLDER/stuck.c\" -o \"$FOLDER/%s/libopenblas.so.0\"",
+             name, name);
+    assert_int_equal(shell(command), 0);
+}
+
+/* Starts the program with the OpenBLAS in folder `library`, and waits until it is stuck. */
+static pid_t start_stuck(const char *library, const char *name) {
+    unlink(support_path(folder, "stuck"));
     pid_t child = fork();
     if (child == 0) {
-        setenv("LD_LIBRARY_PATH", support_path(folder, "stuck"), 1);
+        setenv("LD_LIBRARY_PATH", support_path(folder, library), 1);
         setenv("RUN", support_path(folder, name), 1);
         execl(
             "/bin/sh", "sh", "-c",
@@ -158,7 +175,7 @@ static pid_t start_stuck(const char *name) {
             (char *)NULL);
         _exit(127);
     }
-    for (int i = 0; access(support_path(folder, "loading"), F_OK) != 0; i++) {
+    for (int i = 0; access(support_path(folder, "stuck"), F_OK) != 0; i++) {
         assert_true(i < 6000);
         nanosleep(&(struct timespec){0, 10000000}, NULL);
     }
@@ -184,25 +201,25 @@ static int ended_by(pid_t child, int seconds) {
 static void signals_end_it(void **state) {
     (void)state;
     if (!folder) skip();
-    support_write_text(folder, "stuck.c",
-                       "#include <fcntl.h>\n#include <stdlib.h>\n"
-                       "__attribute__((constructor)) static void stuck(void) {\n"
-                       "    if (creat(LOADING, 0600) < 0) abort();\n"
-                       "    for (;;) __asm__ volatile(\"\");\n}\n");
-    assert_int_equal(shell("mkdir -p \"$FOLDER/stuck\" && cc -shared -fPIC "
-                           "-DLOADING=\"\\\"$FOLDER/loading\\\"\" \"$FOLDER/stuck.c\" -o "
-                           "\"$FOLDER/stuck/libopenblas.so.0\""),
-                     0);
+    build_stuck("product", "void cblas_sgemm(void)");
     /* The first asks; the second ends it at once, whichever it is. */
-    pid_t child = start_stuck("twice");
+    pid_t child = start_stuck("product", "twice");
     kill(child, SIGINT);
     nanosleep(&(struct timespec){0, 300000000}, NULL);
     kill(child, SIGTERM);
     assert_int_equal(ended_by(child, 5), SIGTERM);
     /* A program that does not hear the first ends by it after a while. */
-    child = start_stuck("patient");
+    child = start_stuck("product", "patient");
     kill(child, SIGTERM);
     assert_int_equal(ended_by(child, 60), SIGTERM);
+    /* While a library is loaded, the first ends it at once. */
+    build_stuck("load", "__attribute__((constructor)) static void stuck(void)");
+    for (int i = 0; i < 3; i++) {
+        static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+        child = start_stuck("load", "loading");
+        kill(child, signals[i]);
+        assert_int_equal(ended_by(child, 5), signals[i]);
+    }
 }
 
 /* What listens is stopped by each of the three, and saves. */

@@ -50,12 +50,14 @@ FILE *vlp_append_open(const char *path);
 
 /* ---- A folder that is created atomically ---- */
 /* Files are written into a temporary folder beside `path`; the commit renames it. Refuses a `path`
- * that exists and is not an empty folder. */
+ * that exists and is not an empty folder. Opening removes the temporary folders that processes which are
+ * gone have left there for the same `path`. */
 typedef struct vlp_staging vlp_staging;
 vlp_status vlp_staging_check(const char *path); /* the check of vlp_staging_open, for before the work */
 vlp_status vlp_staging_open(vlp_staging **out, const char *path);
 /* A writer for `name` in the folder. */
 vlp_status vlp_staging_writer(vlp_writer **out, vlp_staging *staging, const char *name);
+/* Renames the folder to `path` and syncs its parent folder. Frees the staging in any case. */
 vlp_status vlp_staging_commit(vlp_staging **staging);
 void vlp_staging_free(vlp_staging *staging); /* removes an uncommitted folder */
 
@@ -66,9 +68,16 @@ bool vlp_path_exists(const char *path);
 /* ---- Shared by writer.c and staging.c ---- */
 /* VLP_OK if the parent folder of `path` exists and is writable. Messages name `shown`. */
 vlp_status vlp_parent_check(const char *path, const char *shown);
+/* A descriptor of the parent folder of `path`; -1 and errno where it cannot be opened. */
+int vlp_parent_open(const char *path);
+/* Makes a rename in the parent folder of `path` durable. Messages name `shown`. */
+vlp_status vlp_parent_sync(const char *path, const char *shown);
 /* "PATH.partial-PID", and "PATH.partial-PID-N" from the second attempt on; to be freed, NULL when out of
  * memory. */
 enum { VLP_TEMPORARY_ATTEMPTS = 100 };
 char *vlp_temporary_name(const char *path, int attempt);
+/* The id of the process that has `name`, an entry of the parent folder, as a temporary name of `path`; 0
+ * if it is not one. */
+long vlp_temporary_process(const char *name, const char *path);
 
 #endif

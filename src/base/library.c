@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The latest copy; element 0 of a copy is the address of the one before, so that all stay reachable. */
@@ -28,12 +30,21 @@ static char **extended(char **present, const char *const variables[], size_t cou
     return copy;
 }
 
+/* How many threads are loading a library. */
+static int loading;
+
+bool vlp_is_loading(void) {
+    return __atomic_load_n(&loading, __ATOMIC_RELAXED) > 0;
+}
+
 void *vlp_library_open(const char *name, const char *const variables[], size_t count) {
+    __atomic_add_fetch(&loading, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
     char **before = environ, **copy = count > 0 ? extended(before, variables, count) : NULL;
     if (copy) __atomic_store_n(&environ, copy, __ATOMIC_RELEASE);
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (copy) __atomic_store_n(&environ, before, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lock);
+    __atomic_sub_fetch(&loading, 1, __ATOMIC_RELAXED);
     return handle;
 }

@@ -2,6 +2,8 @@
  * is renamed at the end. A crash leaves the target unchanged. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +14,44 @@
 struct vlp_staging {
     char *path, *temporary;
 };
+
+/* ---- Removing ------------------------------------------------------------------------------------ */
+
+/* Removes a folder of files. Anything else under that name is left, also a link to a folder. */
+static void remove_folder(int parent, const char *name) {
+    int file = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) return;
+    DIR *folder = fdopendir(file);
+    if (!folder) {
+        close(file);
+        return;
+    }
+    for (const struct dirent *entry; (entry = readdir(folder));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(file, entry->d_name, 0);
+    closedir(folder);
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/* Removes the temporary folders of processes that were killed while they wrote the same target. Failures
+ * are ignored: leftovers do not hinder the work. */
+static void sweep(const char *path) {
+    int parent = vlp_parent_open(path);
+    if (parent < 0) return;
+    DIR *folder = fdopendir(parent);
+    if (!folder) {
+        close(parent);
+        return;
+    }
+    for (const struct dirent *entry; (entry = readdir(folder));) {
+        long process = vlp_temporary_process(entry->d_name, path);
+        if (process > 0 && kill((pid_t)process, 0) != 0 && errno == ESRCH)
+            remove_folder(parent, entry->d_name);
+    }
+    closedir(folder);
+}
+
+/* ---- Creating ------------------------------------------------------------------------------------ */
 
 /* VLP_OK if the folder is empty. */
 static vlp_status check_empty(const char *path) {
@@ -91,6 +131,7 @@ vlp_status vlp_staging_open(vlp_staging **out, const char *path) {
         goto out;
     }
     VLP_CHECK(check_target(staging->path));
+    sweep(staging->path);
     VLP_CHECK(make_temporary(staging));
 out:
     if (status != VLP_OK) {
@@ -120,26 +161,17 @@ vlp_status vlp_staging_commit(vlp_staging **handle) {
     if (rename(staging->temporary, staging->path) != 0) {
         status = vlp_fail_io("write", staging->path, errno);
     } else {
-        vlp_free(staging->temporary);
+        vlp_free(staging->temporary); /* renamed: nothing to remove */
         staging->temporary = NULL;
+        status = vlp_parent_sync(staging->path, staging->path);
     }
     vlp_staging_free(staging);
     return status;
 }
 
-static void remove_folder(const char *path) {
-    DIR *folder = opendir(path);
-    if (!folder) return;
-    for (const struct dirent *entry; (entry = readdir(folder));)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(folder), entry->d_name, 0);
-    closedir(folder);
-    rmdir(path);
-}
-
 void vlp_staging_free(vlp_staging *staging) {
     if (!staging) return;
-    if (staging->temporary) remove_folder(staging->temporary);
+    if (staging->temporary) remove_folder(AT_FDCWD, staging->temporary);
     vlp_free(staging->temporary);
     vlp_free(staging->path);
     vlp_free(staging);

@@ -66,34 +66,74 @@ vlp_status vlp_writer_check(const char *path) {
     return vlp_parent_check(path, path);
 }
 
-/* Makes a rename or a new entry in the parent folder of `path` durable. */
-static int sync_parent(const char *path) {
+int vlp_parent_open(const char *path) {
     char folder[PATH_MAX];
     int code = parent_of(folder, path);
-    if (code) return code;
-    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (file < 0) return errno;
+    if (code == 0) return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    errno = code;
+    return -1;
+}
+
+vlp_status vlp_parent_sync(const char *path, const char *shown) {
+    int folder = vlp_parent_open(path);
+    if (folder < 0) return vlp_fail_io("write", shown, errno);
     /* EINVAL: the file system cannot sync folders. */
-    code = fsync(file) == 0 || errno == EINVAL ? 0 : errno;
-    close(file);
-    return code;
+    int code = fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
+    close(folder);
+    return code ? vlp_fail_io("write", shown, code) : VLP_OK;
 }
 
 /* ---- The temporary name -------------------------------------------------------------------------- */
 
+static const char mark[] = ".partial-";
+
+/* A long name is truncated to NAME_MAX - SUFFIX bytes, so that it does not exceed NAME_MAX with the
+ * suffix. */
+enum { SUFFIX = 40 };
+
+/* The last component of `path`, and the length to which it is truncated. */
+static const char *last_component(const char *path, size_t *length) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    *length = strnlen(name, NAME_MAX - SUFFIX);
+    return name;
+}
+
 char *vlp_temporary_name(const char *path, int attempt) {
-    /* Truncates a long name, so that it does not exceed NAME_MAX with the suffix. */
-    enum { SUFFIX = 40 };
-    const char *slash = strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash + 1 - path) : 0, name = strlen(path + folder);
-    if (name > NAME_MAX - SUFFIX) name = NAME_MAX - SUFFIX;
-    size_t size = folder + name + SUFFIX;
+    size_t name, folder = (size_t)(last_component(path, &name) - path), size = folder + name + SUFFIX;
     char *temporary = vlp_alloc(size, 1);
     if (!temporary) return NULL;
     char number[16] = "";
     if (attempt > 0) snprintf(number, sizeof number, "-%d", attempt);
-    snprintf(temporary, size, "%.*s.partial-%ld%s", (int)(folder + name), path, (long)getpid(), number);
+    snprintf(temporary, size, "%.*s%s%ld%s", (int)(folder + name), path, mark, (long)getpid(), number);
     return temporary;
+}
+
+/* Reads a number as vlp_temporary_name writes it, without leading zeros, and advances the text; 0 where
+ * there is none, or one that is no int. */
+static long take_number(const char **text) {
+    const char *digit = *text;
+    long number = 0;
+    for (; *digit >= '0' && *digit <= '9' && number < INT_MAX; digit++) {
+        number = 10 * number + (*digit - '0');
+        if (number == 0) return 0;
+    }
+    *text = digit;
+    return number <= INT_MAX ? number : 0;
+}
+
+long vlp_temporary_process(const char *name, const char *path) {
+    size_t length;
+    const char *target = last_component(path, &length);
+    if (strncmp(name, target, length) != 0) return 0;
+    name += length;
+    if (strncmp(name, mark, sizeof mark - 1) != 0) return 0;
+    name += sizeof mark - 1;
+    long process = take_number(&name);
+    if (*name == '-' && process > 0) {
+        name++;
+        if (take_number(&name) == 0) return 0;
+    }
+    return *name ? 0 : process;
 }
 
 /* Creates the temporary file under an unused name. Existing files and links are neither opened nor
@@ -190,8 +230,7 @@ static vlp_status put_in_place(vlp_writer *writer) {
     if (rename(writer->temporary, writer->path) != 0) return vlp_fail_io("write", writer->shown, errno);
     vlp_free(writer->temporary); /* renamed: nothing to remove */
     writer->temporary = NULL;
-    int code = sync_parent(writer->path);
-    return code ? vlp_fail_io("write", writer->shown, code) : VLP_OK;
+    return vlp_parent_sync(writer->path, writer->shown);
 }
 
 vlp_status vlp_writer_commit(vlp_writer **handle) {

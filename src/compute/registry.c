@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/library.h"
 #include "compute/backend.h"
 
 static const char library[] = "libvlp_cuda.so";
@@ -59,7 +60,7 @@ static void *open_beside(const char *folder, const char *beside) {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/%s%s", folder, beside, library);
     if (length < 0 || (size_t)length >= sizeof path || access(path, R_OK) != 0) return NULL;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return vlp_library_open(path, NULL, 0);
 }
 
 /* Where this code is: the folder of the program or of libvlp.so. */
@@ -85,7 +86,7 @@ static bool own_folder(char folder[PATH_MAX]) {
 
 static void *open_library(void) {
     const char *named = getenv(variable);
-    if (named && *named) return dlopen(named, RTLD_NOW | RTLD_LOCAL);
+    if (named && *named) return vlp_library_open(named, NULL, 0);
     static const char *const places[] = {"", "../", "../lib/"};
     char folder[PATH_MAX];
     if (own_folder(folder))

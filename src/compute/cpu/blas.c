@@ -91,7 +91,7 @@ static void *load_fitting(void) {
 static vlp_status load(void) {
     void *handle = load_fitting();
     if (!handle)
-        return vlp_fail(VLP_ERROR_IO,
+        return vlp_fail(VLP_ERROR_DEVICE,
                         "cannot load %s (%s); install OpenBLAS (Debian: libopenblas0-openmp)", library,
                         dlerror());
     *(void **)&blas.sgemm = dlsym(handle, "cblas_sgemm");
@@ -99,7 +99,7 @@ static vlp_status load(void) {
     *(void **)&blas.memory_free = dlsym(handle, "blas_memory_free");
     if (!blas.sgemm) {
         dlclose(handle);
-        return vlp_fail(VLP_ERROR_IO, "%s has no cblas_sgemm", library);
+        return vlp_fail(VLP_ERROR_DEVICE, "%s has no cblas_sgemm", library);
     }
     blas.depth = strcasecmp(core_of(handle), "SkylakeX") == 0 ? 448 : 320;
     /* A build without threads takes no locks. */

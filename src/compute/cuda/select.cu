@@ -114,16 +114,15 @@ __device__ static void keep_best(row_state<COUNT> *row, int32_t wanted, int32_t 
     __syncthreads();
 }
 
-/* The scores of one entity by component; returns their mixture. */
+/* The scores of one entity by component, from the query's rows of the tile; returns their mixture. */
 template <int COUNT>
-__device__ static float mixed_at(float parts[COUNT], const tile_view<COUNT> &tile, int64_t query,
-                                 int32_t e) {
+__device__ static float mixed_at(float parts[COUNT], const tile_view<COUNT> &tile,
+                                 const float *const rows[COUNT], int32_t e) {
     float score = 0;
 #pragma unroll
     for (int k = 0; k < COUNT; k++) {
-        const vlp_component_scores &scores = tile.components[k];
-        float part = scores.rows[query * scores.stride + e];
-        if (scores.scale) part = __fmul_rn(part, scores.scale[tile.first + e]);
+        const float *scale = tile.components[k].scale;
+        float part = scale ? __fmul_rn(rows[k][e], scale[tile.first + e]) : rows[k][e];
         score = k == 0 ? __fmul_rn(tile.weights[k], part) : __fmaf_rn(tile.weights[k], part, score);
         parts[k] = part;
     }
@@ -141,6 +140,10 @@ __global__ static void __launch_bounds__(SELECT_THREADS)
     row_state<COUNT> row = {SHARED ? reinterpret_cast<candidate<COUNT> *>(shared_buffer) : kept,
                             view.counts[query], LOWEST};
     int32_t first = tile.first, columns = tile.columns;
+    const float *rows[COUNT];
+#pragma unroll
+    for (int k = 0; k < COUNT; k++)
+        rows[k] = tile.components[k].rows + query * tile.components[k].stride;
     if (SHARED)
         for (int32_t i = threadIdx.x; i < row.count; i += SELECT_THREADS) row.buffer[i] = kept[i];
     if (threadIdx.x == 0) used = row.count;
@@ -153,7 +156,7 @@ __global__ static void __launch_bounds__(SELECT_THREADS)
             int32_t e = start + i * SELECT_THREADS + static_cast<int32_t>(threadIdx.x);
             if (e >= columns) continue;
             candidate<COUNT> one;
-            float score = mixed_at<COUNT>(one.parts, tile, query, e);
+            float score = mixed_at<COUNT>(one.parts, tile, rows, e);
             one.key = key_of(score, first + e);
             bool number = score == score;
             if (number && one.key <= row.threshold) continue;
