@@ -76,6 +76,7 @@ static void item_json(json_out *json, const vlp_dataset *data, const vlp_mined *
     json_number(json, "score", item->score);
     component_parts_json(json, item->parts);
     json_number(json, "probability", item->probability);
+    if (answers) predicting_paths_json(json, data, &answers->predictions[0]);
     if (answers) predicting_references_json(json, data, answers, &answers->predictions[0]);
     json_end_object(json);
 }
@@ -120,7 +121,8 @@ static int print_text(vlp_run *run, const vlp_mining *mining, const chosen_optio
         if (explain(&predictions, run, &mining->items[i], chosen->mine.observer) != VLP_OK)
             return cli_fail();
         const vlp_answers *answers = vlp_predictions_get(predictions, 0);
-        predicting_references_text(data, answers, &answers->predictions[0], info.copies);
+        predicting_paths_text(data, &answers->predictions[0]);
+        predicting_references_text(data, answers, &answers->predictions[0], &info);
         vlp_predictions_free(predictions);
     }
     return cli_finish();

@@ -19,6 +19,7 @@ typedef struct chosen_options {
 static const struct argp_option options[] = {
     {NULL, KEY_COUNT, "K", 0, "Best answers to show (10)", 0},
     OPTION_EXPLAIN,
+    OPTION_PATHS,
     {"known", KEY_KNOWN, NULL, 0, "Include known answers, and mark them", 0},
     {"filter", KEY_FILTER, "LIST", 0, "Splits that count as known (train,valid,test)", 0},
     {"queries", KEY_QUERIES, "FILE", 0,
@@ -108,7 +109,10 @@ static void answers_json(json_out *json, const output *out, const vlp_answers *a
         json_number(json, "score", prediction->score);
         component_parts_json(json, prediction->parts);
         json_bool(json, "known", prediction->known);
-        if (out->chosen->predict.explain) predicting_references_json(json, data, answers, prediction);
+        if (out->chosen->predict.explain) {
+            predicting_paths_json(json, data, prediction);
+            predicting_references_json(json, data, answers, prediction);
+        }
         json_end_object(json);
     }
     json_end_array(json);
@@ -152,8 +156,10 @@ static void answers_text(const output *out, const vlp_answers *answers) {
         printf("  %8.4f", prediction->score);
         component_parts_print(out->info.components, prediction->parts);
         printf("%s\n", prediction->known ? "   known" : "");
-        if (out->chosen->predict.explain)
-            predicting_references_text(data, answers, prediction, out->info.copies);
+        if (out->chosen->predict.explain) {
+            predicting_paths_text(data, prediction);
+            predicting_references_text(data, answers, prediction, &out->info);
+        }
     }
 }
 
@@ -271,9 +277,12 @@ int cmd_predict(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp predict",
         "RUN HEAD RELATION '?'\nRUN '?' RELATION TAIL\nRUN --queries FILE",
-        "The best answers of a query, and with --explain the references of each.\v"
-        "Known answers are left out unless --known is given. A reference's contribution is the "
-        "score with all references minus the score without it.",
+        "The best answers of a query, and with --explain what each rests on.\v"
+        "Known answers are left out unless --known is given. The number before a path is the share of "
+        "the path score that depends on it, an estimate. The known triples without which an answer "
+        "falls are found by taking triples out of the graph and scoring again. A reference is a near "
+        "known triple of the relation; its contribution is the score with all references minus the "
+        "score without it.",
         options,
         parse,
         1,
@@ -289,6 +298,7 @@ int cmd_predict(int argc, char **argv) {
         return EXIT_USAGE;
     }
     chosen.predict.explain = chosen.common.explain;
+    chosen.predict.paths = chosen.common.paths;
     vlp_run *run = NULL;
     int code;
     vlp_status status = predicting_open(&run, line.arguments[0], &chosen.common, &line.common);

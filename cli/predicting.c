@@ -29,6 +29,9 @@ error_t predicting_parse(int key, char *value, struct argp_state *state, predict
     case KEY_EXPLAIN:
         chosen->explain = true;
         return 0;
+    case KEY_PATHS:
+        chosen->paths = (int32_t)cli_integer(state, "--paths", value, 0, VLP_MAX_PATHS);
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -65,13 +68,25 @@ const char *predicting_formula(const vlp_run_info *info) {
     return text;
 }
 
+/* Whether there are references to show: the path model alone has none. */
+static bool shows_references(const vlp_run_info *info) {
+    return component_has(info->components, VLP_VERTICAL) || !component_has(info->components, VLP_PATH);
+}
+
 const char *predicting_no_copy(const vlp_run_info *info) {
     if (info->copies) return NULL;
+    if (!shows_references(info)) {
+        bool unused = info->weights[VLP_PATH] == 0;
+        return unused ? "f_g alone was chosen on the validation split: paths do not contribute" : NULL;
+    }
     if (!component_has(info->components, VLP_VERTICAL))
         return "the run has no vertical aggregator: references do not contribute, they are the nearest "
                "known triples";
     if (info->references == 0)
         return "the vertical aggregator of the run uses no references: they do not contribute";
+    if (component_has(info->components, VLP_PATH))
+        return "f_c was not chosen on the validation split: references do not contribute, they are the "
+               "nearest known triples";
     return "f_g alone was chosen on the validation split: references do not contribute, they are the "
            "nearest known triples";
 }
@@ -120,8 +135,9 @@ static void print_bar(double contribution, double largest) {
 }
 
 void predicting_references_text(const vlp_dataset *data, const vlp_answers *answers,
-                                const vlp_prediction *prediction, bool copies) {
+                                const vlp_prediction *prediction, const vlp_run_info *info) {
     int32_t count = answers->reference_count;
+    if (!shows_references(info)) return;
     if (count == 0) printf("        no reference: no edge of this relation is near enough\n");
     ordered *order = malloc(((size_t)count + 1) * sizeof *order);
     if (!order) return;
@@ -133,7 +149,7 @@ void predicting_references_text(const vlp_dataset *data, const vlp_answers *answ
     qsort(order, (size_t)count, sizeof *order, compare);
     for (int32_t i = 0; i < count; i++) {
         fputs("        ", stdout);
-        if (copies) {
+        if (info->copies) {
             print_bar(order[i].contribution, largest);
             printf(" %+.4f  ", order[i].contribution);
         }

@@ -11,7 +11,8 @@ enum {
     KEY_RUN_DEVICE,
     KEY_ON_ERROR,
     KEY_PRIOR,
-    KEY_EXPLAIN
+    KEY_EXPLAIN,
+    KEY_PATHS
 };
 
 typedef struct predicting {
@@ -20,9 +21,10 @@ typedef struct predicting {
     bool skip;         /* invalid lines of a file */
     double prior;
     bool explain;
+    int32_t paths; /* of an answer */
 } predicting;
 #define PREDICTING_INIT                                                                                 \
-    { VLP_RUN_OPTIONS_INIT, NULL, false, 0.5, false }
+    { VLP_RUN_OPTIONS_INIT, NULL, false, 0.5, false, 3 }
 
 /* Rows of an option table. */
 #define OPTION_GRAPH                                                                                    \
@@ -44,7 +46,19 @@ typedef struct predicting {
             "The share of true triples among those scored, for probabilities (0.5)", 0                  \
     }
 #define OPTION_EXPLAIN                                                                                  \
-    { "explain", KEY_EXPLAIN, NULL, 0, "Show the references and the contribution of each", 0 }
+    {                                                                                                   \
+        "explain", KEY_EXPLAIN, NULL, 0,                                                                \
+            "Show what each answer rests on: paths of known triples, the triples without which it "     \
+            "falls, and references with the contribution of each",                                      \
+            0                                                                                           \
+    }
+#define OPTION_PATHS                                                                                    \
+    {                                                                                                   \
+        "paths", KEY_PATHS, "N", 0,                                                                     \
+            "With --explain: paths of each answer, 0 to 8; 0 also leaves out the search for the "       \
+            "triples without which it falls (3)",                                                       \
+            0                                                                                           \
+    }
 
 error_t predicting_parse(int key, char *value, struct argp_state *state, predicting *chosen);
 
@@ -63,9 +77,15 @@ const char *predicting_no_copy(const vlp_run_info *info);
 /* "references":[...] of one prediction, nearest first. */
 void predicting_references_json(json_out *json, const vlp_dataset *data, const vlp_answers *answers,
                                 const vlp_prediction *prediction);
-/* The same as lines with bars, largest contribution first. */
+/* The same as lines with bars, largest contribution first; nothing where the run has a path model and no
+ * aggregator. */
 void predicting_references_text(const vlp_dataset *data, const vlp_answers *answers,
-                                const vlp_prediction *prediction, bool copies);
+                                const vlp_prediction *prediction, const vlp_run_info *info);
+
+/* "paths":[...], "rank" and "without" of one prediction; nothing where the run has no path model. */
+void predicting_paths_json(json_out *json, const vlp_dataset *data, const vlp_prediction *prediction);
+/* The same as lines. */
+void predicting_paths_text(const vlp_dataset *data, const vlp_prediction *prediction);
 
 /* Reports an invalid line on standard error; returns whether to continue. */
 bool predicting_bad_line(const predicting *chosen, vlp_status status);

@@ -707,6 +707,32 @@ typedef struct vlp_answer_reference {
     int32_t distance;
 } vlp_answer_reference;
 
+/* A known triple of a path, passed from its head entity to its tail entity (`forward`), or back. */
+typedef struct vlp_path_triple {
+    vlp_triple triple;
+    bool forward;
+} vlp_path_triple;
+
+/* A chain of known triples from the entity of a query to an answer. */
+typedef struct vlp_path {
+    double weight; /* the share of the path score that depends on it, an estimate from gradients */
+    const vlp_path_triple *triples; /* (count) */
+    int32_t count;
+} vlp_path;
+enum { VLP_MAX_PATHS = 8 };
+
+/* The known triples that an answer rests on: with all of them taken out of the graph, and the query
+ * answered again, the answer has a worse rank; with any one of them put back it has not. At most four.
+ * `count` is 0 where no such set was found; the other members then are those of the whole graph. Ranks
+ * are filtered and realistic, by f. The horizontal score does not depend on the graph; the vertical
+ * score loses the references among the triples, and no others take their place. */
+typedef struct vlp_support {
+    const vlp_triple *triples; /* (count) */
+    int32_t count;
+    double rank_before;       /* with the whole graph */
+    double rank, score, path; /* without the triples: the rank, f and f_p */
+} vlp_support;
+
 typedef struct vlp_prediction {
     int32_t entity;
     bool known;                       /* the answer is in the data set, or in the reference graph */
@@ -715,6 +741,10 @@ typedef struct vlp_prediction {
                                          does not have it */
     const double *contributions;      /* (reference_count) of each reference to this score: f with all of
                                          them less f without this one; NULL unless asked for */
+    /* With `explain`, where the run has a path model of weight above 0; else none, and NULL. */
+    const vlp_path *paths; /* (path_count), largest weight first; none where no path leads to it */
+    int32_t path_count;
+    const vlp_support *support;
 } vlp_prediction;
 
 /* The answers of one query, best first; equal scores in the order of entities. All of them share the
@@ -731,14 +761,17 @@ typedef struct vlp_predict_options {
     int32_t version;
     int32_t count;   /* best answers wanted, 1 or more */
     bool known;      /* also those that are known already */
-    bool explain;    /* contributions; and references also where the score does not depend on them */
+    bool explain;    /* contributions, paths and support; in a run with neither aggregator nor path model
+                        also references, on which no score depends */
     unsigned filter; /* bits 1 << split: what counts as known; 0: all splits. The training triples of a
                         reference graph count in any case */
     const vlp_observer *observer; /* NULL: none */
+    int32_t paths;                /* of an answer, with `explain`, 0 to VLP_MAX_PATHS; 0: no support
+                                     either, whose search scores an answer up to 180 times */
 } vlp_predict_options;
-#define VLP_PREDICT_OPTIONS_VERSION 1
+#define VLP_PREDICT_OPTIONS_VERSION 2
 #define VLP_PREDICT_OPTIONS_INIT                                                                        \
-    { VLP_PREDICT_OPTIONS_VERSION, 10, false, false, 0, NULL }
+    { VLP_PREDICT_OPTIONS_VERSION, 10, false, false, 0, NULL, 3 }
 
 /* The answers of many queries. */
 typedef struct vlp_predictions vlp_predictions;

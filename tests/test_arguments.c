@@ -239,6 +239,11 @@ static void predictions(void **state) {
     vlp_predict_options wrong = VLP_PREDICT_OPTIONS_INIT;
     wrong.count = 0;
     REFUSED("0 answers", vlp_run_predict, &made, run, &query, 1, &wrong);
+    for (int i = 0; i < 2; i++) {
+        wrong = (vlp_predict_options)VLP_PREDICT_OPTIONS_INIT;
+        wrong.paths = i == 0 ? -1 : VLP_MAX_PATHS + 1;
+        REFUSED("paths asked for", vlp_run_predict, &made, run, &query, 1, &wrong);
+    }
     wrong = (vlp_predict_options)VLP_PREDICT_OPTIONS_INIT;
     wrong.filter = UINT32_MAX;
     REFUSED("splits", vlp_run_predict, &made, run, &query, 1, &wrong);

@@ -67,4 +67,22 @@ const vlp_references *vlp_vertical_found(const void *state);
 /* Takes given references (host arrays, as many per query as the scorer's) in place of those found. */
 void vlp_vertical_give(void *state, int32_t *ids, const vlp_reference_batch *references, int64_t count);
 
+/* ---- Of the path component alone ---- */
+
+/* Takes triples[offset[i] .. offset[i + 1]) out of the graph of query i of the last `find`, in place of
+ * what the query itself leaves out. ids: what `find` wrote. Host arrays, copied. */
+vlp_status vlp_path_remove(void *state, int32_t *ids, const int64_t *offset, const int32_t *triples,
+                           int64_t count);
+
+/* An answer, over the graph without some triples (host array; the query's own left_out is not read). */
+typedef struct vlp_explained_answer {
+    vlp_query query;
+    int32_t answer;
+    const int32_t *removed;
+    int32_t removed_count;
+} vlp_explained_answer;
+/* out (layers, 2 triples) on the host: the derivative of f_p with respect to a factor of the message
+ * through each slot of the graph in each layer (vlp_path_operations). Ends the last `find`. */
+vlp_status vlp_path_messages(void *state, float *out, const vlp_explained_answer *of);
+
 #endif

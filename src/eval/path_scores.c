@@ -1,6 +1,8 @@
 /* The scores of the path component, f_p: a query is read over the whole graph at once, so that all
  * entities are scored when it is prepared. Equal queries that follow each other are read once: an
  * evaluation asks them in such an order. */
+#include <string.h>
+
 #include "eval/component.h"
 #include "eval/path_graph.h"
 
@@ -11,16 +13,22 @@ typedef struct path_scores {
     float *scores;   /* (batch, entities) */
     float *distinct; /* (batch, entities) of distinct queries, where some are equal */
     int32_t asked;   /* distinct queries of the last `find` */
-    /* The triples that queries leave out, at most one each: on the host, and on the backend. */
+    /* The triples that are out of the graph of distinct queries: on the host, and on the backend. */
     int64_t *offset, *d_offset;   /* (batch + 1) */
-    int32_t *removed, *d_removed; /* (batch) */
+    int32_t *removed, *d_removed; /* (offset[asked]), at least (batch) */
+    int64_t removed_capacity, d_removed_capacity;
+    /* Of gradients, on the backend; allocated when they are first asked for. */
+    int32_t *d_query;  /* (2) head entity, relation */
+    float *d_score;    /* (1) */
+    float *d_messages; /* (layers, 2 triples) */
 } path_scores;
 
 static void close_scores(void *state) {
     path_scores *mine = state;
     if (!mine) return;
     vlp_path_resident_close(&mine->graph, mine->model);
-    void *there[] = {mine->scores, mine->distinct, mine->d_offset, mine->d_removed};
+    void *there[] = {mine->scores,  mine->distinct, mine->d_offset,  mine->d_removed,
+                     mine->d_query, mine->d_score,  mine->d_messages};
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         if (there[i]) mine->model->backend->memory->release(mine->model->compute, there[i]);
     vlp_free(mine->offset);
@@ -45,6 +53,7 @@ static vlp_status open_scores(void **state, const vlp_scorer_options *options) {
     mine->d_removed = memory->allocate(model->compute, batch * sizeof *mine->d_removed);
     mine->offset = vlp_alloc_zero(batch + 1, sizeof *mine->offset);
     mine->removed = vlp_alloc(batch, sizeof *mine->removed);
+    mine->removed_capacity = mine->d_removed_capacity = options->batch;
     if (!mine->scores || !mine->distinct || !mine->d_offset || !mine->d_removed || !mine->offset ||
         !mine->removed)
         return vlp_fail_memory("scores");
@@ -78,19 +87,52 @@ static vlp_status find_distinct(void *state, int32_t *ids, const vlp_query *quer
     return VLP_OK;
 }
 
+vlp_status vlp_path_remove(void *state, int32_t *ids, const int64_t *offset, const int32_t *triples,
+                           int64_t count) {
+    path_scores *mine = state;
+    int32_t *heads = ids, *relations = ids + count, *numbers = ids + 2 * count;
+    VLP_TRY(
+        vlp_grow(&mine->removed, &mine->removed_capacity, offset[count], sizeof *triples, "queries"));
+    /* Each query has a graph of its own now. The number of a query is at most its place. */
+    for (int64_t i = count - 1; i >= 0; i--) {
+        heads[i] = heads[numbers[i]];
+        relations[i] = relations[numbers[i]];
+        numbers[i] = (int32_t)i;
+    }
+    mine->asked = (int32_t)count;
+    memcpy(mine->offset, offset, ((size_t)count + 1) * sizeof *offset);
+    if (offset[count] > 0) memcpy(mine->removed, triples, (size_t)offset[count] * sizeof *triples);
+    return VLP_OK;
+}
+
+/* The triples that are out, on the backend. */
+static vlp_status upload_removed(path_scores *mine) {
+    const vlp_model *model = mine->model;
+    const vlp_memory_operations *memory = model->backend->memory;
+    int64_t removed = mine->offset[mine->asked];
+    if (removed > mine->d_removed_capacity) {
+        memory->release(model->compute, mine->d_removed);
+        mine->d_removed_capacity = 0;
+        mine->d_removed =
+            memory->allocate(model->compute, (size_t)mine->removed_capacity * sizeof *mine->d_removed);
+        if (!mine->d_removed) return vlp_fail_memory("queries");
+        mine->d_removed_capacity = mine->removed_capacity;
+    }
+    VLP_TRY(memory->upload(model->compute, mine->d_offset, mine->offset,
+                           ((size_t)mine->asked + 1) * sizeof *mine->offset));
+    return memory->upload(model->compute, mine->d_removed, mine->removed,
+                          (size_t)removed * sizeof *mine->removed);
+}
+
 static vlp_status prepare(void *state, const vlp_prepared *queries, const int32_t *ids) {
     path_scores *mine = state;
     const vlp_model *model = mine->model;
     const vlp_backend *backend = model->backend;
     bool all = mine->asked == queries->count;
-    size_t removed = (size_t)mine->offset[mine->asked];
     vlp_path_model read = {&model->path, &mine->values, &mine->graph.graph};
     vlp_path_queries asked = {.count = mine->asked, .heads = ids, .relations = ids + queries->count};
-    if (removed > 0) {
-        VLP_TRY(backend->memory->upload(model->compute, mine->d_offset, mine->offset,
-                                        ((size_t)mine->asked + 1) * sizeof *mine->offset));
-        VLP_TRY(backend->memory->upload(model->compute, mine->d_removed, mine->removed,
-                                        removed * sizeof *mine->removed));
+    if (mine->offset[mine->asked] > 0) {
+        VLP_TRY(upload_removed(mine));
         asked.removed_offset = mine->d_offset;
         asked.removed = mine->d_removed;
     }
@@ -127,6 +169,40 @@ static vlp_status pair_scores(float *out, void *state, const vlp_prepared *queri
                               mine->scores + i * model->entities, pairs->ids + i * width, width, 1);
     return backend->memory->download(model->compute, out, pairs->scores,
                                      (size_t)(queries->count * width) * sizeof *out);
+}
+
+/* ---- Gradients ----------------------------------------------------------------------------------- */
+
+static vlp_status open_messages(path_scores *mine, size_t bytes) {
+    const vlp_model *model = mine->model;
+    const vlp_memory_operations *memory = model->backend->memory;
+    if (!mine->d_query) mine->d_query = memory->allocate(model->compute, 2 * sizeof(int32_t));
+    if (!mine->d_score) mine->d_score = memory->allocate(model->compute, sizeof(float));
+    if (!mine->d_messages) mine->d_messages = memory->allocate(model->compute, bytes);
+    if (!mine->d_query || !mine->d_score || !mine->d_messages)
+        return vlp_fail_memory("the gradients of a path");
+    return VLP_OK;
+}
+
+vlp_status vlp_path_messages(void *state, float *out, const vlp_explained_answer *of) {
+    path_scores *mine = state;
+    const vlp_model *model = mine->model;
+    const vlp_backend *backend = model->backend;
+    size_t bytes = (size_t)model->path.layers * 2 * (size_t)mine->graph.graph.triples * sizeof(float);
+    int32_t ids[3] = {of->query.entity, of->query.relation, 0};
+    VLP_TRY(open_messages(mine, bytes));
+    VLP_TRY(vlp_path_remove(state, ids, (int64_t[]){0, of->removed_count}, of->removed, 1));
+    VLP_TRY(backend->memory->upload(model->compute, mine->d_query, ids, 2 * sizeof *ids));
+    vlp_path_model read = {&model->path, &mine->values, &mine->graph.graph};
+    vlp_path_queries asked = {.count = 1, .heads = mine->d_query, .relations = mine->d_query + 1};
+    if (of->removed_count > 0) {
+        VLP_TRY(upload_removed(mine));
+        asked.removed_offset = mine->d_offset;
+        asked.removed = mine->d_removed;
+    }
+    VLP_TRY(backend->paths->message_gradients(model->compute, mine->d_score, mine->d_messages, &read,
+                                              &asked, of->answer));
+    return backend->memory->download(model->compute, out, mine->d_messages, bytes);
 }
 
 const vlp_component_scoring vlp_path_scoring = {.open = open_scores,

@@ -83,6 +83,10 @@ void vlp_predictor_free(vlp_predictor *predictor) {
     vlp_free(predictor);
 }
 
+const vlp_predictor_options *vlp_predictor_opened(const vlp_predictor *predictor) {
+    return &predictor->options;
+}
+
 unsigned vlp_predictor_components(const vlp_predictor *predictor) {
     return predictor->options.model->components;
 }

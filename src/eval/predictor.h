@@ -16,6 +16,8 @@ typedef struct vlp_predictor_options {
 typedef struct vlp_predictor vlp_predictor;
 vlp_status vlp_predictor_new(vlp_predictor **out, const vlp_predictor_options *options);
 void vlp_predictor_free(vlp_predictor *predictor);
+/* What it was opened with. */
+const vlp_predictor_options *vlp_predictor_opened(const vlp_predictor *predictor);
 /* The components of its scores, as bits. */
 unsigned vlp_predictor_components(const vlp_predictor *predictor);
 /* The maximum number of queries of a call. */

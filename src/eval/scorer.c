@@ -17,6 +17,7 @@ struct vlp_scorer {
     int64_t ids_per_query;
     float *head_rows, *q; /* (batch, d_e), (batch, d_q) */
     vlp_prepared prepared;
+    unsigned made; /* the components that are prepared */
     /* Pairs of queries and entities, grown as needed. */
     int32_t *d_pairs;
     float *pair_scores;
@@ -114,6 +115,7 @@ vlp_status vlp_scorer_make(vlp_scorer *scorer, unsigned components) {
     const vlp_model *model = scorer->options.model;
     const vlp_backend *backend = model->backend;
     int64_t count = scorer->count;
+    scorer->made = components;
     VLP_TRY(backend->memory->upload(model->compute, scorer->d_block, scorer->block,
                                     block_bytes(scorer, count)));
     vlp_prepared *prepared = &scorer->prepared;
@@ -148,6 +150,15 @@ void vlp_scorer_give_references(vlp_scorer *scorer, const vlp_reference_batch *r
                       references, scorer->count);
 }
 
+vlp_status vlp_scorer_remove(vlp_scorer *scorer, const int64_t *offset, const int32_t *triples) {
+    return vlp_path_remove(scorer->states[VLP_PATH], ids_of(scorer, scorer->block, VLP_PATH), offset,
+                           triples, scorer->count);
+}
+
+vlp_status vlp_scorer_messages(float *out, vlp_scorer *scorer, const vlp_explained_answer *of) {
+    return vlp_path_messages(scorer->states[VLP_PATH], out, of);
+}
+
 /* ---- Scores -------------------------------------------------------------------------------------- */
 
 vlp_status vlp_scorer_columns(vlp_score_tile *out, vlp_scorer *scorer, int32_t first, int32_t columns) {
@@ -164,7 +175,8 @@ vlp_status vlp_scorer_all(const float *out[VLP_MAX_COMPONENTS], vlp_scorer *scor
     assert(scorer->options.columns == scorer->options.model->entities);
     for (int c = 0; c < VLP_MAX_COMPONENTS; c++) out[c] = NULL;
     for (int c = 0; c < VLP_COMPONENTS; c++)
-        if (scorer->states[c]) VLP_TRY(scorings[c]->all(&out[c], scorer->states[c], &scorer->prepared));
+        if (scorer->states[c] && scorer->made >> c & 1)
+            VLP_TRY(scorings[c]->all(&out[c], scorer->states[c], &scorer->prepared));
     return VLP_OK;
 }
 

@@ -22,14 +22,19 @@ const vlp_references *vlp_scorer_references(const vlp_scorer *scorer);
 /* Gives the vertical component the references of the queries of the last vlp_scorer_find, which did not
  * find any for it: host arrays of the scorer's capacity. For models that have it. */
 void vlp_scorer_give_references(vlp_scorer *scorer, const vlp_reference_batch *references);
+/* Takes triples[offset[i] .. offset[i + 1]) out of the graph that the path component reads for query i
+ * of the last vlp_scorer_find, in place of its left-out triple. For models that have it. */
+vlp_status vlp_scorer_remove(vlp_scorer *scorer, const int64_t *offset, const int32_t *triples);
+/* The gradients of an answer's messages (vlp_path_messages). Ends the last vlp_scorer_find. */
+vlp_status vlp_scorer_messages(float *out, vlp_scorer *scorer, const vlp_explained_answer *of);
 
 /* The scores of the prepared queries with entities first .. first + columns - 1, borrowed until the next
  * call. */
 vlp_status vlp_scorer_columns(vlp_score_tile *out, vlp_scorer *scorer, int32_t first, int32_t columns);
 
 /* For scorers of as many columns as there are entities: the scores with all of them, borrowed arrays
- * (count, entities) on the backend, NULL for components the model does not have; and the part of a
- * ranking that the scorer knows, which is all but answers, filter and mixtures. */
+ * (count, entities) on the backend, NULL for components that the last vlp_scorer_make did not prepare;
+ * and the part of a ranking that the scorer knows, which is all but answers, filter and mixtures. */
 vlp_status vlp_scorer_all(const float *out[VLP_MAX_COMPONENTS], vlp_scorer *scorer);
 vlp_status vlp_scorer_ranked(vlp_ranked *out, vlp_scorer *scorer);
 

@@ -26,5 +26,7 @@ typedef struct vlp_component_explanation {
 
 /* References, and with options.explain their contributions. */
 extern const vlp_component_explanation vlp_vertical_explanation;
+/* With options.explain, paths and the triples that an answer rests on. */
+extern const vlp_component_explanation vlp_path_explanation;
 
 #endif

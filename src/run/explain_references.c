@@ -55,7 +55,7 @@ static vlp_status put_contributions(vlp_answering *work, const vlp_answers *item
     return status;
 }
 
-/* References to show where the scores use none. */
+/* References to show where the scores use neither references nor paths. */
 static vlp_status find_shown(vlp_references **out, const vlp_answering *work, int64_t start,
                              int64_t count) {
     const vlp_settings *settings = &work->run->settings;
@@ -71,7 +71,9 @@ static vlp_status explain(vlp_answering *work, int64_t start, int64_t count) {
     vlp_references *shown = NULL;
     vlp_answers *items = work->items + start;
     const vlp_references *found = vlp_predictor_references(work->predictor);
-    if (!found && work->options.explain && !vlp_model_has(work->run->model, VLP_VERTICAL)) {
+    bool others =
+        vlp_model_has(work->run->model, VLP_VERTICAL) || vlp_model_has(work->run->model, VLP_PATH);
+    if (!found && work->options.explain && !others) {
         VLP_CHECK(find_shown(&shown, work, start, count));
         found = shown;
     }

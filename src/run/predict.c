@@ -7,7 +7,9 @@
 
 /* NULL: nothing to explain. */
 static const vlp_component_explanation *const explanations[VLP_COMPONENTS] = {
-    [VLP_HORIZONTAL] = NULL, [VLP_VERTICAL] = &vlp_vertical_explanation, [VLP_PATH] = NULL};
+    [VLP_HORIZONTAL] = NULL,
+    [VLP_VERTICAL] = &vlp_vertical_explanation,
+    [VLP_PATH] = &vlp_path_explanation};
 
 /* ---- What a run is ------------------------------------------------------------------------------- */
 
@@ -135,6 +137,9 @@ static vlp_status check(const vlp_run *run, const vlp_query *queries, const int3
     VLP_TRY(vlp_check_splits(options->filter));
     if (options->count < 1)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d answers asked for; it is 1 or more", options->count);
+    if (options->paths < 0 || options->paths > VLP_MAX_PATHS)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%d paths asked for; it is 0 to %d", options->paths,
+                        VLP_MAX_PATHS);
     int32_t entities = run->model->entities;
     int64_t edges = vlp_run_graph(run)->edges;
     for (int64_t i = 0; i < count; i++) {
