@@ -71,7 +71,8 @@ static vlp_status explain(vlp_answering *work, int64_t start, int64_t count) {
     vlp_references *shown = NULL;
     vlp_answers *items = work->items + start;
     const vlp_references *found = vlp_predictor_references(work->predictor);
-    if (!found && work->options.explain && !vlp_model_has(work->run->model, VLP_VERTICAL)) {
+    if (!found && work->options.explain &&
+        !(vlp_predictor_components(work->predictor) >> VLP_VERTICAL & 1)) {
         VLP_CHECK(find_shown(&shown, work, start, count));
         found = shown;
     }
