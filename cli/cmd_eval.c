@@ -11,19 +11,32 @@
 #include "commands.h"
 #include "component.h"
 #include "json.h"
+#include "predicting.h"
 #include "text.h"
 
 static const char *const split_names[VLP_SPLITS] = {"train", "valid", "test"};
 static const char *const mapping_names[4] = {"1-1", "1-N", "N-1", "N-N"};
 
 enum { BY_RELATION = 1, BY_SIDE = 2, BY_MAPPING = 4, BY_DISTANCE = 8 };
-enum { KEY_SPLIT = 1, KEY_BY, KEY_DEVICE, KEY_DATA, KEY_FILTER, KEY_SIDE, KEY_CANDIDATES, KEY_CONTROL };
+enum {
+    KEY_SPLIT = 1,
+    KEY_BY,
+    KEY_DEVICE,
+    KEY_DATA,
+    KEY_FILTER,
+    KEY_SIDE,
+    KEY_CANDIDATES,
+    KEY_CONTROL,
+    KEY_AMONG,
+    KEY_BASELINES
+};
 
 typedef struct chosen_options {
     vlp_evaluation_options evaluation;
     vlp_run_options run;
     int by;
     const char *candidates; /* a file of names */
+    const char *graph;      /* NULL: the run's own data set */
 } chosen_options;
 
 static const struct argp_option eval_options[] = {
@@ -37,6 +50,16 @@ static const struct argp_option eval_options[] = {
      "Rank only these entities, one name per line; adds the area under the precision-recall curve", 0},
     {"control", KEY_CONTROL, NULL, 0,
      "Compare with an aggregator trained without references (kept as RUN/control)", 0},
+    {"graph", KEY_GRAPH, "DIR", 0,
+     "Evaluate this data set, over the same relations: its training split is the graph, its splits give "
+     "queries and filter, its entities are the candidates; entities that the run does not know are "
+     "scored by the path model alone",
+     0},
+    {"reference-graph", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0},
+    {"among", KEY_AMONG, "N", 0,
+     "Also Hits@10 among N random candidates: its expectation, computed from the rank", 0},
+    {"baselines", KEY_BASELINES, "LIST", 0,
+     "Further baselines: pagerank (which graphs with new entities get in any case)", 0},
     {"data", KEY_DATA, "DIR", 0, "A copy of the data set, to use instead of the one in the run", 0},
     {"device", KEY_DEVICE, "NAME", 0, CLI_DEVICES, 0},
     {0}};
@@ -62,6 +85,7 @@ static unsigned parse_list(struct argp_state *state, const char *option, const c
 
 static error_t parse(int key, char *value, struct argp_state *state, void *own) {
     static const char *const by_names[] = {"relation", "side", "mapping", "distance"};
+    static const char *const baseline_names[] = {"pagerank"};
     chosen_options *chosen = own;
     switch (key) {
     case KEY_SPLIT:
@@ -85,6 +109,15 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_CONTROL:
         chosen->evaluation.control = true;
+        return 0;
+    case KEY_GRAPH:
+        chosen->graph = value;
+        return 0;
+    case KEY_AMONG:
+        chosen->evaluation.among = (int32_t)cli_integer(state, "--among", value, 1, 1000000000);
+        return 0;
+    case KEY_BASELINES:
+        chosen->evaluation.pagerank = parse_list(state, "--baselines", value, baseline_names, 1) & 1;
         return 0;
     case KEY_DATA:
         chosen->run.data = value;
@@ -152,6 +185,18 @@ static void groups_json(json_out *json, const vlp_dataset *data, group_kind kind
     json_end_array(json);
 }
 
+static void among_json(json_out *json, const vlp_evaluation *evaluation) {
+    json_object(json, "among");
+    json_integer(json, "candidates", evaluation->among);
+    json_number(json, "hits@10", evaluation->hits10_among.middle);
+    json_array(json, "hits@10_interval");
+    json_number(json, NULL, evaluation->hits10_among.low);
+    json_number(json, NULL, evaluation->hits10_among.high);
+    json_end_array(json);
+    json_number(json, "baseline_pagerank", evaluation->pagerank_hits10_among);
+    json_end_object(json);
+}
+
 static void print_json(const vlp_dataset *data, const vlp_evaluation *evaluation) {
     json_out out = json_start(stdout), *json = &out;
     json_object(json, NULL);
@@ -191,6 +236,8 @@ static void print_json(const vlp_dataset *data, const vlp_evaluation *evaluation
     if (isfinite(evaluation->auc_pr)) json_number(json, "auc_pr", evaluation->auc_pr);
     metrics_json(json, "baseline_frequency", &evaluation->frequency);
     metrics_json(json, "baseline_vote", &evaluation->vote);
+    if (evaluation->pagerank.queries) metrics_json(json, "baseline_pagerank", &evaluation->pagerank);
+    if (evaluation->among > 0) among_json(json, evaluation);
     json_end_object(json);
     putchar('\n');
 }
@@ -223,6 +270,14 @@ static void print_groups(const vlp_dataset *data, group_kind kind, const vlp_gro
     }
 }
 
+static void print_among(const vlp_evaluation *evaluation) {
+    printf("  H@10 among %s random candidates %.4f, 95%% interval %.4f to %.4f",
+           cli_count(evaluation->among), evaluation->hits10_among.middle, evaluation->hits10_among.low,
+           evaluation->hits10_among.high);
+    if (evaluation->pagerank.queries) printf("; PageRank %.4f", evaluation->pagerank_hits10_among);
+    putchar('\n');
+}
+
 static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluation, int by) {
     static const char *const sides[] = {"", " for head entities", " for tail entities"};
     printf("%s: %s queries%s, filtered, ranks realistic\n\n", split_names[evaluation->split],
@@ -241,10 +296,13 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
     if (evaluation->control.queries) print_row("control: without references", &evaluation->control);
     print_row("baseline: frequent answers", &evaluation->frequency);
     print_row("baseline: vote of the references", &evaluation->vote);
+    if (evaluation->pagerank.queries)
+        print_row("baseline: PageRank from the entity", &evaluation->pagerank);
     printf("\n  MRR 95%% interval %.4f to %.4f, mean over relations %.4f, optimistic %.4f, pessimistic "
            "%.4f\n",
            evaluation->interval.low, evaluation->interval.high, evaluation->macro_mrr,
            evaluation->optimistic.mrr, evaluation->pessimistic.mrr);
+    if (evaluation->among > 0) print_among(evaluation);
     if (isfinite(evaluation->auc_pr)) printf("  AUC-PR %.4f over the candidates\n", evaluation->auc_pr);
     if (evaluation->control.queries)
         printf("  MRR gain over the control %+.4f, 95%% interval %+.4f to %+.4f\n",
@@ -327,7 +385,7 @@ int cmd_eval(int argc, char **argv) {
         parse,
         1,
         1};
-    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL};
+    chosen_options chosen = {VLP_EVALUATION_OPTIONS_INIT, VLP_RUN_OPTIONS_INIT, 0, NULL, NULL};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     chosen.run.threads = line.common.threads;
@@ -341,9 +399,15 @@ int cmd_eval(int argc, char **argv) {
         code = cli_fail_next(status, chosen.run.device, NULL);
         goto out;
     }
+    chosen.evaluation.graph = chosen.graph != NULL;
+    if (chosen.graph &&
+        predicting_use_graph(run, chosen.graph, &line.common, chosen.run.observer) != VLP_OK) {
+        code = cli_fail();
+        goto out;
+    }
+    const vlp_dataset *data = vlp_run_graph_dataset(run);
     if (chosen.candidates) {
-        candidates =
-            read_candidates(&chosen.evaluation.candidate_count, vlp_run_dataset(run), chosen.candidates);
+        candidates = read_candidates(&chosen.evaluation.candidate_count, data, chosen.candidates);
         if (!candidates) goto out;
         chosen.evaluation.candidates = candidates;
     }
@@ -353,9 +417,9 @@ int cmd_eval(int argc, char **argv) {
     }
     cli_observer_end();
     if (line.common.json)
-        print_json(vlp_run_dataset(run), evaluation);
+        print_json(data, evaluation);
     else
-        print_tables(vlp_run_dataset(run), evaluation, chosen.by);
+        print_tables(data, evaluation, chosen.by);
     code = cli_finish();
 out:
     free(candidates);

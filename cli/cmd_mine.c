@@ -107,7 +107,7 @@ static void print_coverage(const vlp_mining *mining) {
 }
 
 static int print_text(vlp_run *run, const vlp_mining *mining, const chosen_options *chosen) {
-    const vlp_dataset *data = vlp_run_dataset(run);
+    const vlp_dataset *data = vlp_run_graph_dataset(run);
     vlp_run_info info;
     vlp_run_describe(&info, run);
     print_coverage(mining);
@@ -129,7 +129,7 @@ static int print_text(vlp_run *run, const vlp_mining *mining, const chosen_optio
 }
 
 static int print_json(vlp_run *run, const vlp_mining *mining, const chosen_options *chosen) {
-    const vlp_dataset *data = vlp_run_dataset(run);
+    const vlp_dataset *data = vlp_run_graph_dataset(run);
     json_out out = json_start(stdout), *json = &out;
     vlp_status status = VLP_OK;
     json_object(json, NULL);
@@ -185,15 +185,15 @@ static int mine(vlp_run *run, chosen_options *chosen, bool json) {
     chosen->mine.observer = chosen->common.run.observer;
     vlp_status status = VLP_OK;
     if (chosen->relation)
-        status =
-            vlp_dataset_find_relation(&chosen->mine.relation, vlp_run_dataset(run), chosen->relation);
+        status = vlp_dataset_find_relation(&chosen->mine.relation, vlp_run_graph_dataset(run),
+                                           chosen->relation);
     if (status == VLP_OK) status = vlp_run_mine(&mining, run, &chosen->mine);
     if (status != VLP_OK) {
         bool kept = state && (status == VLP_ERROR_STOPPED || status == VLP_ERROR_EXISTS);
         code = cli_fail_next(status, chosen->common.run.device, kept ? "--resume" : NULL);
     } else {
         cli_observer_end();
-        if (chosen->output) code = write_file(chosen->output, vlp_run_dataset(run), mining);
+        if (chosen->output) code = write_file(chosen->output, vlp_run_graph_dataset(run), mining);
         if (state && code == EXIT_DONE && unlink(state) != 0) code = fail_file("remove", state);
         if (code == EXIT_DONE)
             code = json ? print_json(run, mining, chosen) : print_text(run, mining, chosen);

@@ -307,7 +307,7 @@ int cmd_predict(int argc, char **argv) {
     } else {
         chosen.predict.observer = chosen.common.run.observer;
         output out = {.chosen = &chosen,
-                      .data = vlp_run_dataset(run),
+                      .data = vlp_run_graph_dataset(run),
                       .as_json = line.common.json,
                       .json = json_start(stdout)};
         vlp_run_describe(&out.info, run);

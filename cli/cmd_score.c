@@ -134,7 +134,7 @@ static vlp_status score_file(json_out *json, int64_t *skipped, bool *bad_line, v
                              vlp_triple_reader *reader, const predicting *chosen) {
     static vlp_triple triples[BATCH];
     static vlp_score scores[BATCH];
-    const vlp_dataset *data = vlp_run_dataset(run);
+    const vlp_dataset *data = vlp_run_graph_dataset(run);
     vlp_score_options scoring = VLP_SCORE_OPTIONS_INIT;
     scoring.prior = chosen->prior;
     scoring.observer = chosen->run.observer;
@@ -171,9 +171,9 @@ static int score(vlp_run *run, const char *path, const chosen_options *chosen, b
     calibrating.observer = chosen->common.run.observer;
     int64_t valid, skipped = 0;
     bool bad_line = false;
-    const vlp_dataset *data = vlp_run_dataset(run);
+    const vlp_dataset *data = vlp_run_graph_dataset(run);
     vlp_triple_reader *reader = NULL;
-    vlp_dataset_triples(data, VLP_VALID, &valid);
+    vlp_dataset_triples(vlp_run_dataset(run), VLP_VALID, &valid);
     bool calibrated = valid > 0 || chosen->calibration; /* the latter then fails with the reason */
     if ((calibrated && vlp_run_calibrate(&calibration, run, &calibrating) != VLP_OK) ||
         (path && vlp_triple_reader_open(&reader, data, path, false) != VLP_OK))

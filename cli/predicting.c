@@ -43,17 +43,45 @@ vlp_status predicting_open(vlp_run **out, const char *folder, predicting *chosen
     chosen->run.observer = cli_observer(common);
     vlp_status status = vlp_run_open(out, folder, &chosen->run);
     if (status != VLP_OK || !chosen->graph) return status;
+    return predicting_use_graph(*out, chosen->graph, common, chosen->run.observer);
+}
+
+/* Says what scores a graph with new entities. `had`: the components of the run. */
+static void print_new_entities(const vlp_run *run, const vlp_graph_report *report, unsigned had) {
+    vlp_run_info info;
+    vlp_run_describe(&info, run);
+    fprintf(stderr, "%s unknown to the run: answers are entities of this graph, ranked by %s",
+            cli_things(report->new_entities, "entity"), predicting_formula(&info));
+    const char *gap = "; ";
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (component_has(had & ~info.components, c)) {
+            fprintf(stderr, "%s%s", gap, component_words_of[c].symbol);
+            gap = " and ";
+        }
+    fprintf(stderr, "%s\n", had != info.components ? " left out, for want of trained entities" : "");
+}
+
+vlp_status predicting_use_graph(vlp_run *run, const char *folder, const cli_common *common,
+                                const vlp_observer *observer) {
     vlp_graph_report report;
-    status = vlp_run_use_graph(&report, *out, chosen->graph, chosen->run.observer);
+    vlp_run_info before;
+    vlp_run_describe(&before, run);
+    vlp_status status = vlp_run_use_graph(&report, run, folder, observer);
     if (status != VLP_OK || common->quiet) return status;
     cli_observer_end();
-    fprintf(stderr, "references from %s: %s, %s of them new since training\n", text_shown(chosen->graph),
+    fprintf(stderr, "graph %s: %s, %s of them new since training\n", text_shown(folder),
             cli_things(report.triples, "triple"), cli_count(report.new_triples));
-    if (report.unknown_triples > 0)
-        fprintf(stderr, "%s left out: %s and %s in them are unknown to the run\n",
-                cli_things(report.unknown_triples, "triple"),
-                cli_things(report.unknown_entities, "entity"),
+    int64_t left_out = report.unknown_triples + report.unknown_others;
+    if (left_out > 0 && component_has(before.components, VLP_PATH))
+        fprintf(stderr, "%s left out, of relations unknown to the run\n",
+                cli_things(left_out, "triple"));
+    else if (left_out > 0)
+        fprintf(stderr,
+                "%s left out, with names unknown to the run (%s and %s of train); only a path model "
+                "scores new entities\n",
+                cli_things(left_out, "triple"), cli_things(report.unknown_entities, "entity"),
                 cli_things(report.unknown_relations, "relation"));
+    if (report.new_entities > 0) print_new_entities(run, &report, before.components);
     return VLP_OK;
 }
 

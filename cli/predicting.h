@@ -1,4 +1,5 @@
-/* Shared by predict, score and mine: options, opening the run, printing entities and references. */
+/* Shared by predict, score and mine, and by eval for its graph: options, opening the run, printing
+ * entities and references. */
 #ifndef VLP_CLI_PREDICTING_H
 #define VLP_CLI_PREDICTING_H
 
@@ -6,7 +7,7 @@
 #include "json.h"
 
 enum {
-    KEY_GRAPH = 0x200, /* --reference-graph */
+    KEY_GRAPH = 0x200,
     KEY_RUN_DATA,
     KEY_RUN_DEVICE,
     KEY_ON_ERROR,
@@ -26,13 +27,18 @@ typedef struct predicting {
 #define PREDICTING_INIT                                                                                 \
     { VLP_RUN_OPTIONS_INIT, NULL, false, 0.5, false, 3 }
 
-/* Rows of an option table. */
+/* Rows of an option table; two for the graph, whose older name stays. */
 #define OPTION_GRAPH                                                                                    \
+    {"graph",                                                                                           \
+     KEY_GRAPH,                                                                                         \
+     "DIR",                                                                                             \
+     0,                                                                                                 \
+     "Read the training split of this data set in place of the run's own: a graph over the same "       \
+     "relations, which may have grown since training; entities that the run does not know are scored "  \
+     "by the path model alone",                                                                         \
+     0},                                                                                                \
     {                                                                                                   \
-        "reference-graph", KEY_GRAPH, "DIR", 0,                                                         \
-            "Take references from the training split of this data set, which may have grown since "     \
-            "training",                                                                                 \
-            0                                                                                           \
+        "reference-graph", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0                               \
     }
 #define OPTION_DATA                                                                                     \
     { "data", KEY_RUN_DATA, "DIR", 0, "The data set, if it has moved since training", 0 }
@@ -62,9 +68,13 @@ typedef struct predicting {
 
 error_t predicting_parse(int key, char *value, struct argp_state *state, predicting *chosen);
 
-/* Opens the run and sets its reference graph, with a remark on standard error. */
+/* Opens the run and sets its graph. */
 vlp_status predicting_open(vlp_run **out, const char *folder, predicting *chosen,
                            const cli_common *common);
+
+/* Sets the graph of a run, with remarks on standard error. */
+vlp_status predicting_use_graph(vlp_run *run, const char *folder, const cli_common *common,
+                                const vlp_observer *observer);
 
 /* The label of an entity, or its name, for display (text_shown). */
 const char *predicting_readable(const vlp_dataset *data, int32_t entity);

@@ -601,6 +601,12 @@ typedef struct vlp_evaluation {
     vlp_interval control_gain; /* MRR less the control's, 95%, paired */
     vlp_groups by_relation, by_side, by_mapping, by_distance;
     struct vlp_kept_ranks *ranks; /* of every query; see vlp_evaluation_rank, vlp_evaluation_compare */
+    int64_t candidates;           /* entities that compete, before the filter */
+    vlp_metrics pagerank;         /* baseline: personalised PageRank from the query's entity; no queries
+                                     unless asked for */
+    int32_t among;                /* as in the options; where it is 0 what follows is NaN */
+    vlp_interval hits10_among;    /* Hits@10 among so many random candidates, of f, 95% */
+    double pagerank_hits10_among; /* the same of the baseline; NaN without it */
 } vlp_evaluation;
 
 typedef struct vlp_evaluation_options {
@@ -614,13 +620,26 @@ typedef struct vlp_evaluation_options {
     bool control; /* also train and rank the same aggregator without references, over the same
                      embeddings; it is kept in the run's folder as a run of its own, `control` */
     const vlp_observer *observer; /* NULL: none */
+    /* Of version 2. */
+    bool graph;    /* evaluate the graph of vlp_run_use_graph: its train is the graph, its splits give
+                      queries and filter, and its entities are the candidates. False: the run's own */
+    int32_t among; /* 1 or more: also the expected Hits@10 where an answer competes with this many of its
+                      candidates alone, drawn without replacement from those that the filter leaves. It
+                      is computed from the rank, not drawn: with a candidates above the answer and b
+                      equal to it among those drawn, a hit has 1 + a + b / 2 <= 10. 0: not */
+    bool pagerank; /* also rank by personalised PageRank, the baseline of graphs with new entities, which
+                      get it in any case. Its cost is a power iteration per distinct query entity */
 } vlp_evaluation_options;
-#define VLP_EVALUATION_OPTIONS_VERSION 1
+#define VLP_EVALUATION_OPTIONS_VERSION 2
 #define VLP_EVALUATION_OPTIONS_INIT                                                                     \
-    { VLP_EVALUATION_OPTIONS_VERSION, VLP_TEST, 0, VLP_BOTH_SIDES, NULL, 0, false, NULL }
+    {                                                                                                   \
+        VLP_EVALUATION_OPTIONS_VERSION, VLP_TEST, 0, VLP_BOTH_SIDES, NULL, 0, false, NULL, false, 0,    \
+            false                                                                                       \
+    }
 /* Ranks the answers of a split and puts all figures into *out, to be freed with vlp_evaluation_free.
- * VLP_ERROR_ARGUMENT: the split is empty, or a control makes no sense for this run; VLP_ERROR_DIVERGED:
- * a score is NaN; VLP_ERROR_DEVICE; VLP_ERROR_STOPPED; with `control` those of vlp_train. */
+ * VLP_ERROR_ARGUMENT: the split is empty, a control makes no sense for this run, or `graph` is given
+ * where no graph is in use; VLP_ERROR_DIVERGED: a score is NaN; VLP_ERROR_DEVICE; VLP_ERROR_STOPPED;
+ * with `control` those of vlp_train. */
 VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
                                     const vlp_evaluation_options *options);
 VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
@@ -674,8 +693,8 @@ VLP_API vlp_status vlp_run_export(const vlp_run *run, const char *folder);
 /* ---- 9. Predicting --------------------------------------------------------------------------- */
 
 /* A run answers queries (vlp_run_predict), scores triples (vlp_run_score) and looks for missing ones
- * (vlp_run_mine). Below these is what they use: explanations of given answers, calibration, references
- * from a graph that has grown since training, and files of queries.
+ * (vlp_run_mine). Below these is what they use: explanations of given answers, calibration, another
+ * graph than the one trained on, and files of queries. Ids are those of vlp_run_graph_dataset.
  *
  * An answer's score is f = f_c + lambda f_g; lambda was chosen on the validation split. f_c is copied
  * from references, the known triples nearest to the query; f_g is what the embeddings memorize.
@@ -690,13 +709,13 @@ typedef struct vlp_run_info {
     int32_t dim;
     int64_t step;                       /* of the weights in use */
     double valid_mrr;                   /* at that step; NaN without a validation split */
-    unsigned components;                /* bits 1 << component */
+    unsigned components;                /* bits 1 << component; those that score the graph in use */
     double weights[VLP_MAX_COMPONENTS]; /* f = sum of weights[c] f_c; NaN for components it has not */
     bool copies;          /* scores depend on references: there is an aggregator, of weight above 0 */
     bool horizontal_only; /* f = f_g: the validation split chose it, or there is no aggregator */
     double lambda;        /* else f = f_c + lambda f_g */
     int32_t references;   /* maximum number per query */
-    const char *graph;    /* where references come from: the folder; NULL: the run's own train */
+    const char *graph;    /* the graph in use: its folder; NULL: the run's own train */
 } vlp_run_info;
 /* Writes to *out; all zeros for a run that is NULL. */
 VLP_API void vlp_run_describe(vlp_run_info *out, const vlp_run *run);
@@ -735,7 +754,7 @@ typedef struct vlp_support {
 
 typedef struct vlp_prediction {
     int32_t entity;
-    bool known;                       /* the answer is in the data set, or in the reference graph */
+    bool known;                       /* the answer is in the data set, or in the graph in use */
     double score;                     /* f */
     double parts[VLP_MAX_COMPONENTS]; /* f_g, f_c by component, before their weights; NaN where the run
                                          does not have it */
@@ -761,10 +780,10 @@ typedef struct vlp_predict_options {
     int32_t version;
     int32_t count;   /* best answers wanted, 1 or more */
     bool known;      /* also those that are known already */
-    bool explain;    /* contributions, paths and support; in a run with neither aggregator nor path model
+    bool explain;    /* contributions, paths and support; where neither aggregator nor path model scores,
                         also references, on which no score depends */
-    unsigned filter; /* bits 1 << split: what counts as known; 0: all splits. The training triples of a
-                        reference graph count in any case */
+    unsigned filter; /* bits 1 << split: what counts as known; 0: all splits. All triples of a graph of
+                        vlp_run_use_graph count in any case */
     const vlp_observer *observer; /* NULL: none */
     int32_t paths;                /* of an answer, with `explain`, 0 to VLP_MAX_PATHS; 0: no support
                                      either, whose search scores an answer up to 180 times */
@@ -796,14 +815,14 @@ VLP_API vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vl
 /* ---- Scores of triples ---- */
 
 /* A triple is asked in both directions, (h, r, ?) for t and (?, r, t) for h; its scores are the means of
- * the two. A triple that is in the reference graph has its own edge taken out, in both directions, as a
+ * the two. A triple that is in the graph in use has its own edge taken out, in both directions, as a
  * training query has: otherwise it would be copied from itself. */
 typedef struct vlp_score {
     double score;                     /* f */
     double parts[VLP_MAX_COMPONENTS]; /* as in vlp_prediction */
     double tail, head;                /* f of t as the answer of (h, r, ?), of h for (?, r, t) */
     double probability;               /* see vlp_run_calibrate; NaN without a validation split */
-    bool known;                       /* in the data set, or in the reference graph */
+    bool known;                       /* in the data set, or in the graph in use */
 } vlp_score;
 
 typedef struct vlp_score_options {
@@ -826,9 +845,10 @@ VLP_API vlp_status vlp_run_score(vlp_score *out, vlp_run *run, const vlp_triple 
  * have another head or tail entity, half of the time any entity, half of the time one that train has in
  * that place of the relation; no corruption is a known triple (train, valid). P = 1 / (1 +
  * exp(-(intercept + slope * score))) is fitted by logistic regression with both kinds weighted equally,
- * so that a prior of 1/2 is built in; another prior shifts the intercept by its log odds. References are
- * those of the run's own train. The curve, the Brier score and the log loss are of triples that the fit
- * had not seen: each half of the validation split is judged by the fit on the other half. */
+ * so that a prior of 1/2 is built in; another prior shifts the intercept by its log odds. The graph is
+ * the run's own train; the components are those that score the graph in use. The curve, the Brier score
+ * and the log loss are of triples that the fit had not seen: each half of the validation split is judged
+ * by the fit on the other half. */
 enum { VLP_CALIBRATION_BINS = 10 };
 typedef struct vlp_calibration_bin {
     double weight;    /* fraction of all triples, true ones and corruptions weighted equally */
@@ -901,25 +921,43 @@ typedef struct vlp_mining {
 VLP_API vlp_status vlp_run_mine(vlp_mining **out, vlp_run *run, const vlp_mine_options *options);
 VLP_API void vlp_mining_free(vlp_mining *mining);
 
-/* ---- Live references ---- */
+/* ---- Another graph ---- */
 
 typedef struct vlp_graph_report {
     int64_t triples;                             /* taken, of the folder's train */
     int64_t new_triples;                         /* of these, not in the run's train */
-    int64_t unknown_triples;                     /* left out: with a name that the run does not know */
+    int64_t unknown_triples;                     /* of train, left out: they have a name without an id */
     int64_t unknown_entities, unknown_relations; /* names in train that the run does not know */
+    int64_t unknown_others;                      /* of valid and test, left out likewise */
+    int64_t new_entities; /* of all splits, that the run does not know and that got ids. 0: there are
+                             none, or the run has no path model, without which none can be scored */
 } vlp_graph_report;
 
-/* From now on predictions, scores and mining take their references from the train of the data set in
- * `folder`: a graph that has grown since training. Entities and relations are matched by name; nothing
- * is trained. All its triples count as known. `folder` NULL restores the run's own train. Evaluation and
- * calibration always use the run's own. `out` (NULL: not wanted) receives the counts; `observer` may be
- * NULL. On failure the graph stays as it was: VLP_ERROR_IO, VLP_ERROR_FORMAT (also where no triple is
- * known), VLP_ERROR_STOPPED. */
+/* From now on predictions, scores and mining read the train of the data set in `folder` instead of the
+ * run's own: a graph that has grown since training, or one of other entities over the same relations.
+ * References and paths come from it, and all its triples count as known. Nothing is trained.
+ *
+ * Entities and relations are matched by name. Triples of a relation that the run does not know are left
+ * out. Entities that it does not know get ids behind its own where it has a path model. Then the path
+ * model alone scores (f = f_p): the other components need trained entities; and only entities of the
+ * folder are answers. In a run without path model triples of unknown entities are left out.
+ *
+ * out: the counts; NULL: not wanted.
+ * folder: borrowed for the call. NULL restores the run's own train.
+ * observer: of opening the data set; may be NULL.
+ *
+ * Evaluation reads the graph only where its options say so. On failure the graph stays as it was:
+ * VLP_ERROR_IO, VLP_ERROR_FORMAT (also where no triple is left), VLP_ERROR_STOPPED. See Conventions for
+ * runs and threads. */
 VLP_API vlp_status vlp_run_use_graph(vlp_graph_report *out, vlp_run *run, const char *folder,
                                      const vlp_observer *observer);
-/* The triples that references come from, in the run's ids; their number goes into *count (NULL: not
- * wanted). Borrowed until the next vlp_run_use_graph. NULL and 0 for NULL. */
+/* The data set whose ids queries, answers and triples of the run have: its own, or after
+ * vlp_run_use_graph one with the run's entities and relations under their own ids, new entities behind
+ * them, and the folder's triples and labels. Borrowed until the next vlp_run_use_graph. NULL for NULL.
+ */
+VLP_API const vlp_dataset *vlp_run_graph_dataset(const vlp_run *run);
+/* The training triples of that data set: the graph in use. Their number goes into *count (NULL: not
+ * wanted). Borrowed likewise. NULL and 0 for NULL. */
 VLP_API const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *count);
 
 /* ---- Files of queries and of triples ---- */

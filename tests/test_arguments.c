@@ -317,6 +317,8 @@ static void mining(void **state) {
     int64_t count = 99;
     GIVES(NULL, vlp_run_graph_triples, NULL, &count);
     assert_int_equal(count, 0);
+    GIVES(NULL, vlp_run_graph_dataset, NULL);
+    assert_ptr_equal(vlp_run_graph_dataset(run), vlp_run_dataset(run));
     assert_non_null(vlp_run_graph_triples(run, NULL));
 }
 

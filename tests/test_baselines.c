@@ -1,4 +1,5 @@
-/* Kinds of queries (side, mapping, distance) and the two baselines, against naive recomputation. */
+/* Kinds of queries (side, mapping, distance) and the baselines, against naive recomputation. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +7,8 @@
 
 #include "eval/baselines.h"
 #include "eval/evaluate.h"
+#include "eval/pagerank.h"
+#include "failing_allocator.h"
 #include "random_data.h"
 
 enum { SEED = 77 };
@@ -136,10 +139,142 @@ static void test_baselines(void **state) {
     }
 }
 
+/* ---- PageRank ------------------------------------------------------------------------------------ */
+
+/* Solves the equations of the walk from `source`: p = restart e + (1 - restart) W p, where column u of W
+ * is one step from u, by Gaussian elimination with pivots. */
+static void dense_pagerank(double *out, const vlp_dataset *dataset, int32_t source) {
+    enum { MOST = 64 };
+    static double a[MOST][MOST + 1];
+    int32_t n = vlp_dataset_entity_count(dataset);
+    int64_t count;
+    double degree[MOST] = {0};
+    const vlp_triple *train = vlp_dataset_triples(dataset, VLP_TRAIN, &count);
+    assert_true(n <= MOST);
+    memset(a, 0, sizeof a);
+    for (int64_t i = 0; i < count; i++) {
+        degree[train[i].head]++;
+        degree[train[i].tail]++;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        a[train[i].tail][train[i].head] -= 0.85 / degree[train[i].head];
+        a[train[i].head][train[i].tail] -= 0.85 / degree[train[i].tail];
+    }
+    for (int32_t e = 0; e < n; e++) {
+        a[e][e] += 1;
+        if (degree[e] == 0) a[source][e] -= 0.85; /* no edge: the walk returns */
+    }
+    a[source][n] = 0.15;
+    for (int32_t column = 0; column < n; column++) {
+        int32_t pivot = column;
+        for (int32_t row = column; row < n; row++)
+            if (fabs(a[row][column]) > fabs(a[pivot][column])) pivot = row;
+        for (int32_t j = 0; j <= n; j++) {
+            double kept = a[column][j];
+            a[column][j] = a[pivot][j];
+            a[pivot][j] = kept;
+        }
+        for (int32_t row = 0; row < n; row++) {
+            if (row == column) continue;
+            double factor = a[row][column] / a[column][column];
+            for (int32_t j = column; j <= n; j++) a[row][j] -= factor * a[column][j];
+        }
+    }
+    for (int32_t e = 0; e < n; e++) out[e] = a[e][n] / a[e][e];
+}
+
+static void test_pagerank(void **state) {
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        oracle_random random = {SEED + 7, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset(random_sizes(&random), &random);
+        int32_t entities = vlp_dataset_entity_count(dataset), sources[64];
+        double *found = malloc((size_t)entities * (size_t)entities * sizeof *found), expected[64];
+        for (int32_t e = 0; e < entities; e++) sources[e] = (e * 7 + i) % entities;
+        assert_int_equal(vlp_pagerank(found, dataset->graph, sources, entities, 1 + i % 3), VLP_OK);
+        for (int32_t e = 0; e < entities; e++) {
+            double sum = 0;
+            dense_pagerank(expected, dataset, sources[e]);
+            for (int32_t other = 0; other < entities; other++) {
+                double value = found[(int64_t)e * entities + other];
+                assert_true(fabs(value - expected[other]) < 1e-8);
+                sum += value;
+            }
+            assert_true(fabs(sum - 1) < 1e-8);
+        }
+        free(found);
+        vlp_dataset_free(dataset);
+    }
+}
+
+/* The rank of an answer by its probability; the query's entity itself has none. */
+static vlp_rank rank_of_walk(const vlp_dataset *dataset, unsigned filter, vlp_query query,
+                             int32_t answer, double *scores, const uint8_t *only) {
+    vlp_rank rank = {0, 0, 1};
+    scores[query.entity] = 0;
+    for (int32_t e = 0; e < vlp_dataset_entity_count(dataset); e++) {
+        if (e == answer || known(dataset, filter, query, e) || (only && !only[e])) continue;
+        rank.candidates++;
+        rank.above += scores[e] > scores[answer];
+        rank.equal += scores[e] == scores[answer];
+    }
+    return rank;
+}
+
+static void test_pagerank_ranks(void **state) {
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        oracle_random random = {SEED + 8, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset(random_sizes(&random), &random);
+        vlp_split split = i % 2 ? VLP_TEST : VLP_VALID;
+        unsigned splits = i % 5 ? ALL : 0;
+        vlp_filter *filter = NULL;
+        int64_t count;
+        vlp_rank ranks[64];
+        uint8_t marks[64];
+        for (int e = 0; e < 64; e++) marks[e] = oracle_chance(&random, 2);
+        const uint8_t *only = i % 3 ? NULL : marks;
+        vlp_dataset_triples(dataset, split, &count);
+        assert_int_equal(vlp_filter_new(&filter, dataset, splits), VLP_OK);
+        assert_int_equal(vlp_baseline_pagerank(ranks, dataset, split, filter, only, NULL), VLP_OK);
+        for (int64_t j = 0; j < 2 * count; j++) {
+            int32_t answer;
+            double scores[64];
+            vlp_query query = query_of(dataset, split, j, &answer);
+            assert_int_equal(vlp_pagerank(scores, dataset->graph, &query.entity, 1, 1), VLP_OK);
+            vlp_rank expected = rank_of_walk(dataset, splits, query, answer, scores, only);
+            assert_memory_equal(&expected, &ranks[j], sizeof expected);
+        }
+        vlp_filter_free(filter);
+        vlp_dataset_free(dataset);
+    }
+}
+
+static void test_pagerank_memory(void **state) {
+    (void)state;
+    oracle_random random = {SEED + 9, 0, 0};
+    vlp_dataset *dataset = random_dataset((sizes){12, 2, 2, {40, 3, 9}}, &random);
+    vlp_filter *filter = NULL;
+    vlp_rank ranks[18];
+    assert_int_equal(vlp_filter_new(&filter, dataset, ALL), VLP_OK);
+    failing_allocator memory;
+    int64_t call = 0;
+    do {
+        failing_allocator_install(&memory, ++call);
+        vlp_status status = vlp_baseline_pagerank(ranks, dataset, VLP_TEST, filter, NULL, NULL);
+        failing_allocator_remove(&memory);
+        assert_int_equal(status, memory.failed ? VLP_ERROR_MEMORY : VLP_OK);
+    } while (memory.failed);
+    assert_int_equal(call, 2 + 2 + 2 + 1);
+    vlp_filter_free(filter);
+    vlp_dataset_free(dataset);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_baselines),
+        cmocka_unit_test(test_kinds),           cmocka_unit_test(test_baselines),
+        cmocka_unit_test(test_pagerank),        cmocka_unit_test(test_pagerank_ranks),
+        cmocka_unit_test(test_pagerank_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -507,6 +507,69 @@ static void test_known_auc_pr(void **state) {
     assert_string_equal(vlp_error_message(), "score 2 is not a number");
 }
 
+/* ---- Among random candidates --------------------------------------------------------------------- */
+
+/* All draws of `drawn` of the other candidates, one by one: those above are the first, then those equal.
+ */
+static double hits_of_all_draws(vlp_rank rank, int32_t hits, int32_t drawn) {
+    int32_t others = rank.candidates - 1;
+    int64_t draws = 0, good = 0;
+    for (uint32_t set = 0; set < 1u << others; set++) {
+        if (__builtin_popcount(set) != (drawn < others ? drawn : others)) continue;
+        int above = 0, equal = 0;
+        for (int32_t i = 0; i < others; i++) {
+            above += set >> i & 1 && i < rank.above;
+            equal += set >> i & 1 && i >= rank.above && i < rank.above + rank.equal;
+        }
+        draws++;
+        good += 1 + above + equal / 2.0 <= hits;
+    }
+    return (double)good / (double)draws;
+}
+
+static void test_among(void **state) {
+    (void)state;
+    oracle_random random = {SEED + 9, 0, 0};
+    int between = 0;
+    for (int i = 0; i < 2000; i++) {
+        int32_t candidates = 1 + oracle_below(&random, i % 2 ? 13 : 4) + (i % 2 ? 0 : 9);
+        int32_t above = oracle_below(&random, candidates);
+        vlp_rank rank = {above, oracle_below(&random, candidates - above), candidates};
+        int32_t hits = 1 + oracle_below(&random, 4), drawn = 1 + oracle_below(&random, i % 2 ? 13 : 8);
+        double expected = hits_of_all_draws(rank, hits, drawn);
+        expect_near(vlp_rank_hits_among(rank, hits, drawn), expected, 1e-12);
+        between += expected > 0 && expected < 1;
+    }
+    assert_true(between > 200);
+    /* Large numbers: 49 of 99,999 rank above; the chance that at most 9 of 50 drawn do is nearly 1. */
+    expect_near(vlp_rank_hits_among((vlp_rank){49, 0, 100000}, 10, 50), 1, 1e-9);
+    /* Half of them: P(X <= 9) of 50 draws without replacement from 50,000 of 99,999, by the binomial
+     * distribution to five digits. */
+    double binomial = 0, term = pow(0.5, 50);
+    for (int i = 0; i < 10; i++) {
+        binomial += term;
+        term *= (50.0 - i) / (i + 1.0);
+    }
+    expect_near(vlp_rank_hits_among((vlp_rank){50000, 0, 100000}, 10, 50), binomial, 3e-7);
+}
+
+/* The interval of reciprocal ranks as values is that of the MRR, bit for bit. */
+static void test_bootstrap_mean(void **state) {
+    (void)state;
+    oracle_random random = {SEED + 10, 0, 0};
+    vlp_rank ranks[60];
+    double values[60];
+    for (int i = 0; i < 60; i++) {
+        ranks[i] = random_rank(&random);
+        values[i] = 1 / vlp_rank_value(ranks[i], VLP_REALISTIC);
+    }
+    vlp_interval expected, found;
+    assert_int_equal(vlp_metrics_bootstrap(&expected, ranks, NULL, 60, 200, 3, 2), VLP_OK);
+    assert_int_equal(vlp_metrics_bootstrap_mean(&found, values, 60, 200, 3, 1), VLP_OK);
+    assert_memory_equal(&expected, &found, sizeof found);
+    assert_true(found.low < found.middle && found.middle < found.high);
+}
+
 /* ---- Memory -------------------------------------------------------------------------------------- */
 
 static vlp_status everything(const vlp_rank *ranks, const vlp_query_kind *kinds) {
@@ -521,6 +584,8 @@ static vlp_status everything(const vlp_rank *ranks, const vlp_query_kind *kinds)
     vlp_groups_free(&groups);
     VLP_TRY(vlp_metrics_macro_mrr(&figure, ranks, kinds, 20));
     VLP_TRY(vlp_metrics_bootstrap(&interval, ranks, NULL, 20, 10, 0, 2));
+    double values[20] = {0};
+    VLP_TRY(vlp_metrics_bootstrap_mean(&interval, values, 20, 10, 0, 2));
     VLP_TRY(vlp_relation_mappings(mapping, triples, 3, 2));
     return vlp_metrics_auc_pr(&figure, scores, truths, 3);
 }
@@ -539,7 +604,7 @@ static void test_memory(void **state) {
         failing_allocator_remove(&memory);
         assert_int_equal(status, memory.failed ? VLP_ERROR_MEMORY : VLP_OK);
     } while (memory.failed);
-    assert_int_equal(call, 3 + 3 + 2 + 2 + 1 + 1);
+    assert_int_equal(call, 3 + 3 + 2 + 2 + 2 + 1 + 1);
 }
 
 int main(void) {
@@ -557,6 +622,8 @@ int main(void) {
         cmocka_unit_test(test_mappings),
         cmocka_unit_test(test_auc_pr),
         cmocka_unit_test(test_known_auc_pr),
+        cmocka_unit_test(test_among),
+        cmocka_unit_test(test_bootstrap_mean),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);

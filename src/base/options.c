@@ -18,7 +18,8 @@ KIND(vlp_reference_options, VLP_REFERENCE_OPTIONS_VERSION, END(vlp_reference_opt
 KIND(vlp_audit_options, VLP_AUDIT_OPTIONS_VERSION, END(vlp_audit_options, references));
 KIND(vlp_train_options, VLP_TRAIN_OPTIONS_VERSION, END(vlp_train_options, observer));
 KIND(vlp_run_options, VLP_RUN_OPTIONS_VERSION, END(vlp_run_options, observer));
-KIND(vlp_evaluation_options, VLP_EVALUATION_OPTIONS_VERSION, END(vlp_evaluation_options, observer));
+KIND(vlp_evaluation_options, VLP_EVALUATION_OPTIONS_VERSION, END(vlp_evaluation_options, observer),
+     END(vlp_evaluation_options, pagerank));
 KIND(vlp_predict_options, VLP_PREDICT_OPTIONS_VERSION, END(vlp_predict_options, observer),
      END(vlp_predict_options, paths));
 KIND(vlp_score_options, VLP_SCORE_OPTIONS_VERSION, END(vlp_score_options, observer));

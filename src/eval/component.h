@@ -8,8 +8,10 @@
 
 typedef struct vlp_scorer_options {
     const vlp_model *model;
-    const vlp_graph *graph; /* where references come from, and what paths are read over; in the model's
-                               ids */
+    const vlp_graph *graph;   /* where references come from, and what paths are read over; in the model's
+                                 ids */
+    const vlp_graph *trained; /* what the model was trained on, whose mean degree is a constant of the
+                                 path component; NULL: `graph` */
     int32_t references, references_per_head; /* as the aggregator was trained */
     int32_t batch;                           /* queries at a time */
     int32_t columns;                         /* entities at a time */

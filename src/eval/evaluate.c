@@ -290,6 +290,7 @@ static vlp_status allocate(ranker *work, int32_t size) {
         VLP_TRY(vlp_same_rows(&work->same, work->model));
     vlp_scorer_options scoring = {.model = work->model,
                                   .graph = work->dataset->graph,
+                                  .trained = work->options->trained,
                                   .references = work->options->references,
                                   .references_per_head = work->options->references_per_head,
                                   .batch = size,

@@ -54,6 +54,28 @@ vlp_metrics vlp_metrics_compute(const vlp_rank *ranks, int64_t count, vlp_rank_k
     return tally_metrics(&sums);
 }
 
+/* ---- Among random candidates --------------------------------------------------------------------- */
+
+static double log_choose(int64_t from, int64_t chosen) {
+    int sign;
+    return lgamma_r((double)from + 1, &sign) - lgamma_r((double)chosen + 1, &sign) -
+           lgamma_r((double)(from - chosen) + 1, &sign);
+}
+
+double vlp_rank_hits_among(vlp_rank rank, int32_t hits, int32_t drawn) {
+    int64_t others = (int64_t)rank.candidates - 1, above = rank.above, equal = rank.equal;
+    int64_t below = others - above - equal;
+    if (drawn >= others) return vlp_rank_value(rank, VLP_REALISTIC) <= (double)hits;
+    double all = log_choose(others, drawn), sum = 0;
+    for (int64_t a = 0; a <= above && a <= drawn && a < hits; a++)
+        for (int64_t b = 0; b <= equal && a + b <= drawn && 2 * a + b <= 2 * ((int64_t)hits - 1); b++) {
+            int64_t c = drawn - a - b;
+            if (c > below) continue;
+            sum += exp(log_choose(above, a) + log_choose(equal, b) + log_choose(below, c) - all);
+        }
+    return sum < 1 ? sum : 1;
+}
+
 /* ---- Breakdowns ---------------------------------------------------------------------------------- */
 
 /* The value a query is grouped by. Without a sign, -1 (no path) comes behind every distance. */
@@ -171,29 +193,20 @@ static double quantile(const double *sorted, int32_t count, double share) {
     return sorted[below] + (sorted[below + 1] - sorted[below]) * (place - (double)below);
 }
 
-/* `middle` is the figure itself, not the rounds' median: reports print it beside the very same MRR. */
-vlp_status vlp_metrics_bootstrap(vlp_interval *out, const vlp_rank *first, const vlp_rank *second,
-                                 int64_t count, int32_t rounds, uint64_t seed, int32_t threads) {
-    assert(count >= 0 && count % 2 == 0 && count / 2 <= (int64_t)UINT32_MAX);
+/* `middle` is the figure itself, not the rounds' median: reports print it beside the very same MRR.
+ * gains: (triples), the sum over the two queries of each. */
+static vlp_status bootstrap(vlp_interval *out, const double *gains, int64_t triples, int32_t rounds,
+                            uint64_t seed, int32_t threads) {
+    assert(triples <= (int64_t)UINT32_MAX);
     if (rounds < 1) return vlp_fail(VLP_ERROR_ARGUMENT, "%d bootstrap rounds; it is 1 or more", rounds);
-    int64_t triples = count / 2;
     if (triples == 0) {
         *out = (vlp_interval){NAN, NAN, NAN};
         return VLP_OK;
     }
-    vlp_status status = VLP_OK;
-    double *gains = vlp_alloc((size_t)triples, sizeof *gains);
     double *figures = vlp_alloc((size_t)rounds, sizeof *figures);
-    if (!gains || !figures) {
-        status = vlp_fail_memory("a bootstrap interval");
-        goto out;
-    }
+    if (!figures) return vlp_fail_memory("a bootstrap interval");
     double sum = 0.0;
-    for (int64_t i = 0; i < triples; i++) {
-        gains[i] = triple_gain(first, i, triples);
-        if (second) gains[i] = triple_gain(second, i, triples) - gains[i];
-        sum += gains[i];
-    }
+    for (int64_t i = 0; i < triples; i++) sum += gains[i];
 #pragma omp parallel for num_threads(vlp_thread_count(threads)) schedule(static)
     for (int32_t round = 0; round < rounds; round++)
         figures[round] = resampled(gains, triples, seed, round);
@@ -203,8 +216,33 @@ vlp_status vlp_metrics_bootstrap(vlp_interval *out, const vlp_rank *first, const
         .middle = sum / (2.0 * (double)triples),
         .high = quantile(figures, rounds, 0.975),
     };
-out:
     vlp_free(figures);
+    return VLP_OK;
+}
+
+vlp_status vlp_metrics_bootstrap(vlp_interval *out, const vlp_rank *first, const vlp_rank *second,
+                                 int64_t count, int32_t rounds, uint64_t seed, int32_t threads) {
+    assert(count >= 0 && count % 2 == 0);
+    int64_t triples = count / 2;
+    double *gains = vlp_alloc((size_t)triples, sizeof *gains);
+    if (!gains) return vlp_fail_memory("a bootstrap interval");
+    for (int64_t i = 0; i < triples; i++) {
+        gains[i] = triple_gain(first, i, triples);
+        if (second) gains[i] = triple_gain(second, i, triples) - gains[i];
+    }
+    vlp_status status = bootstrap(out, gains, triples, rounds, seed, threads);
+    vlp_free(gains);
+    return status;
+}
+
+vlp_status vlp_metrics_bootstrap_mean(vlp_interval *out, const double *values, int64_t count,
+                                      int32_t rounds, uint64_t seed, int32_t threads) {
+    assert(count >= 0 && count % 2 == 0);
+    int64_t triples = count / 2;
+    double *gains = vlp_alloc((size_t)triples, sizeof *gains);
+    if (!gains) return vlp_fail_memory("a bootstrap interval");
+    for (int64_t i = 0; i < triples; i++) gains[i] = values[i] + values[i + triples];
+    vlp_status status = bootstrap(out, gains, triples, rounds, seed, threads);
     vlp_free(gains);
     return status;
 }

@@ -33,6 +33,12 @@ typedef struct vlp_query_kind {
 vlp_metrics vlp_metrics_compute(const vlp_rank *ranks, int64_t count, vlp_rank_kind kind,
                                 const uint8_t *selected);
 
+/* The expectation of a query's Hits@`hits` (realistic) where its answer competes with `drawn` of its
+ * other candidates alone, drawn without replacement and with equal chances; with all of them where there
+ * are no more. Exact: the draw holds a of those above and b of those equal with the probability of the
+ * hypergeometric distribution, and is a hit where 1 + a + b / 2 <= hits. */
+double vlp_rank_hits_among(vlp_rank rank, int32_t hits, int32_t drawn);
+
 /* Breakdowns: one entry a value that occurs, ascending by value; for distances -1 (no path) last. */
 typedef enum vlp_breakdown {
     VLP_BREAKDOWN_RELATION = 0,
@@ -53,6 +59,10 @@ vlp_status vlp_metrics_macro_mrr(double *out, const vlp_rank *ranks, const vlp_q
  */
 vlp_status vlp_metrics_bootstrap(vlp_interval *out, const vlp_rank *first, const vlp_rank *second,
                                  int64_t count, int32_t rounds, uint64_t seed, int32_t threads);
+
+/* The same interval of the mean of values[0 .. count), one for each query. */
+vlp_status vlp_metrics_bootstrap_mean(vlp_interval *out, const double *values, int64_t count,
+                                      int32_t rounds, uint64_t seed, int32_t threads);
 
 /* The kinds of relations by mean answers a query: (tails a head, heads a tail) against 1.5, from the
  * triples given. mapping[r] as in vlp_query_kind, (relations). */

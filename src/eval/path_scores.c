@@ -43,6 +43,8 @@ static vlp_status open_scores(void **state, const vlp_scorer_options *options) {
     mine->model = model;
     mine->values = vlp_model_path_values(model);
     VLP_TRY(vlp_path_resident_open(&mine->graph, model, options->graph));
+    if (options->trained && options->trained != options->graph)
+        mine->graph.graph.mean_log_degree = vlp_path_graph_of(options->trained).mean_log_degree;
     const vlp_memory_operations *memory = model->backend->memory;
     size_t batch = (size_t)options->batch;
     mine->scores =

@@ -27,6 +27,7 @@ static vlp_status allocate(vlp_predictor *predictor) {
     size_t batch = (size_t)predictor->batch, capacity = (size_t)options->references;
     vlp_scorer_options scoring = {.model = options->model,
                                   .graph = options->graph,
+                                  .trained = options->trained,
                                   .references = options->references,
                                   .references_per_head = options->references_per_head,
                                   .batch = predictor->batch,
@@ -113,11 +114,24 @@ static vlp_status set_selection(vlp_predictor *predictor, int32_t wanted) {
     return VLP_OK;
 }
 
-/* Offers all entities to the selection. */
+/* The number of entities from `first` on that are offered at once: 0 where that one is left out. */
+static int32_t offered_at_once(const vlp_predictor *predictor, int32_t first) {
+    int32_t entities = predictor->options.model->entities, columns = 0;
+    const uint8_t *only = predictor->options.only;
+    while (columns < predictor->tile && first + columns < entities && (!only || only[first + columns]))
+        columns++;
+    return columns;
+}
+
+/* Offers all entities that may be answers to the selection. */
 static vlp_status select_best(vlp_predictor *predictor, const vlp_observer *observer) {
     const vlp_model *model = predictor->options.model;
     for (int32_t first = 0, columns; first < model->entities; first += columns) {
-        columns = model->entities - first < predictor->tile ? model->entities - first : predictor->tile;
+        columns = offered_at_once(predictor, first);
+        if (columns == 0) {
+            columns = 1;
+            continue;
+        }
         vlp_score_tile tile;
         VLP_TRY(vlp_scorer_columns(&tile, predictor->scorer, first, columns));
         VLP_TRY(model->backend->select->offer(model->compute, predictor->selection, &tile,

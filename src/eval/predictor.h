@@ -7,7 +7,9 @@
 
 typedef struct vlp_predictor_options {
     const vlp_model *model;
-    const vlp_graph *graph; /* where references come from */
+    const vlp_graph *graph;   /* where references come from, and what paths are read over */
+    const vlp_graph *trained; /* as in vlp_scorer_options */
+    const uint8_t *only;      /* (entities) the entities that may be among the best answers; NULL: all */
     vlp_mixture mixture;
     int32_t references, references_per_head;
     int32_t threads;

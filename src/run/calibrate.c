@@ -30,7 +30,7 @@ static vlp_status compute_fingerprint(char out[33], const vlp_run *run, const vl
         vlp_free(values);
         VLP_TRY(status);
     }
-    vlp_mixture mixture = vlp_run_mixture(run);
+    vlp_mixture mixture = vlp_run_graph_mixture(run);
     int32_t references[2] = {run->settings.references, run->settings.references_per_head};
     for (int c = VLP_COMPONENTS - 1; c >= 0; c--)
         XXH3_128bits_update(&state, &mixture.weights[c], sizeof mixture.weights[c]);
@@ -145,12 +145,14 @@ out:
 
 /* ---- All of it ----------------------------------------------------------------------------------- */
 
-/* References come from train: a live graph may hold the triples of valid, and the fit would then look
- * better than it is. */
-static vlp_status train_predictor(vlp_predictor **out, vlp_predictor **made, const vlp_run *run,
-                                  vlp_worker *worker) {
+/* The graph is train: another graph may hold the triples of valid, and the fit would then look better
+ * than it is. The components are those that score the graph in use. `model` outlives the predictor. */
+static vlp_status train_predictor(vlp_predictor **out, vlp_predictor **made, vlp_model *model,
+                                  const vlp_run *run, vlp_worker *worker) {
     if (!run->live) return vlp_run_predictor(out, run, worker);
-    vlp_predictor_options options = vlp_run_predictor_options(run, &worker->model, run->dataset->graph);
+    *model = worker->model;
+    model->components = vlp_run_graph_components(run);
+    vlp_predictor_options options = vlp_run_predictor_options(run, model, run->dataset->graph);
     VLP_TRY(vlp_predictor_new(made, &options));
     *out = *made;
     return VLP_OK;
@@ -163,10 +165,11 @@ static vlp_status compute(vlp_calibration *out, const vlp_run *run, vlp_worker *
     int64_t positives = valid->count < MAX_POSITIVES ? valid->count : MAX_POSITIVES;
     samples set = {0};
     vlp_predictor *predictor = NULL, *made = NULL;
+    vlp_model model;
     VLP_CHECK(samples_new(&set, positives * (1 + 2 * (int64_t)options->exchanges)));
     take_positives(&set, valid, options->seed);
     VLP_CHECK(add_negatives(&set, run, options));
-    VLP_CHECK(train_predictor(&predictor, &made, run, worker));
+    VLP_CHECK(train_predictor(&predictor, &made, &model, run, worker));
     VLP_CHECK(vlp_triples_score(set.scores, predictor, run->dataset->graph, set.triples, set.count,
                                 options->observer));
     for (int64_t i = 0; i < set.count; i++) set.values[i] = set.scores[i].score;
@@ -181,7 +184,11 @@ out:
 
 enum { FIGURES = 6, BIN_FIGURES = 4 };
 
-static const char file_name[] = "calibration.safetensors";
+/* That of fewer components than the run has, for a graph with new entities, is kept beside the other. */
+static const char *file_name(const vlp_run *run) {
+    return vlp_run_graph_components(run) == run->model->components ? "calibration.safetensors"
+                                                                   : "calibration_path.safetensors";
+}
 
 /* False when there is none that fits. */
 static bool load(vlp_calibration *out, const char *path, const char *fingerprint, const char *made) {
@@ -242,7 +249,7 @@ static vlp_status calibrate(vlp_calibration *out, const vlp_run *run, vlp_worker
     VLP_TRY(vlp_run_fingerprint(fingerprint, run, worker));
     snprintf(made, sizeof made, "exchanges %d, seed %llu", options->exchanges,
              (unsigned long long)options->seed);
-    char *path = vlp_path_join(run->folder, file_name);
+    char *path = vlp_path_join(run->folder, file_name(run));
     if (!path) return vlp_fail_memory("a file name");
     vlp_calibration result;
     vlp_status status = VLP_OK;

@@ -5,6 +5,7 @@
 
 #include "base/options.h"
 #include "eval/baselines.h"
+#include "eval/pagerank.h"
 #include "run/run_internal.h"
 
 /* One evaluation at work. */
@@ -12,7 +13,10 @@ typedef struct evaluating {
     vlp_run *run;
     vlp_worker *worker;
     vlp_evaluation_options options; /* the filter resolved */
-    uint8_t *only;                  /* (entities), or NULL */
+    const vlp_dataset *dataset;     /* the run's own, or that of its graph */
+    const vlp_model *model;         /* of the components that score it */
+    vlp_mixture mixture;
+    uint8_t *only; /* (entities), or NULL */
     vlp_evaluation *out;
     vlp_ranking *ranking;
 } evaluating;
@@ -20,29 +24,31 @@ typedef struct evaluating {
 /* Ranks by f and by each component alone; of another run than the one evaluated, by f alone. */
 static vlp_status rank(vlp_ranking **out, const evaluating *work, const vlp_run *run) {
     bool own = run == work->run;
-    vlp_mixture mixtures[1 + VLP_COMPONENTS] = {vlp_run_mixture(run)};
+    vlp_mixture mixtures[1 + VLP_COMPONENTS] = {own ? work->mixture : vlp_run_mixture(run)};
     int32_t count = 1;
     for (int c = 0; own && c < VLP_COMPONENTS; c++)
-        if (vlp_model_has(run->model, (vlp_component)c))
+        if (vlp_model_has(work->model, (vlp_component)c))
             mixtures[count++] = vlp_mixture_alone((vlp_component)c);
     vlp_ranking_options options = {.split = work->options.split,
                                    .filter = work->options.filter,
                                    .sides = work->options.sides,
                                    .only = work->only,
-                                   .collect = own && work->only,
+                                   .collect = own && work->options.candidates,
                                    .mixtures = mixtures,
                                    .mixture_count = count,
                                    .references = run->settings.references,
                                    .references_per_head = run->settings.references_per_head,
+                                   .trained = run->dataset->graph,
                                    .threads = run->settings.threads,
                                    .observer = work->options.observer};
-    return vlp_ranking_compute(out, own ? &work->worker->model : run->model, run->dataset, &options);
+    return vlp_ranking_compute(out, own ? work->model : run->model, own ? work->dataset : run->dataset,
+                               &options);
 }
 
 /* Metrics of one side of those ranked. */
 static vlp_metrics side_metrics(const evaluating *work, bool tail, uint8_t *selected) {
     const vlp_ranking *ranking = work->ranking;
-    int64_t triples = work->run->dataset->splits[work->options.split].count;
+    int64_t triples = work->dataset->splits[work->options.split].count;
     for (int64_t i = 0; i < ranking->queries; i++) selected[i] = (ranking->first + i < triples) == tail;
     return vlp_metrics_compute(vlp_ranking_of(ranking, 0), ranking->queries, VLP_REALISTIC, selected);
 }
@@ -70,7 +76,7 @@ static vlp_status set_metrics(const evaluating *work) {
     out->optimistic = vlp_metrics_compute(ranks, queries, VLP_OPTIMISTIC, NULL);
     out->pessimistic = vlp_metrics_compute(ranks, queries, VLP_PESSIMISTIC, NULL);
     for (int c = 0, index = 1; c < VLP_COMPONENTS; c++)
-        if (vlp_model_has(work->run->model, (vlp_component)c))
+        if (vlp_model_has(work->model, (vlp_component)c))
             out->alone[c] =
                 vlp_metrics_compute(vlp_ranking_of(ranking, index++), queries, VLP_REALISTIC, NULL);
     out->auc_pr = NAN;
@@ -79,22 +85,57 @@ static vlp_status set_metrics(const evaluating *work) {
     return interval(&out->interval, work, ranks, NULL);
 }
 
+/* Hits@10 among random candidates, of `ranks`. */
+static vlp_status set_among(vlp_interval *out, const evaluating *work, const vlp_rank *ranks) {
+    const vlp_settings *settings = &work->run->settings;
+    int64_t queries = work->ranking->queries;
+    bool both = work->options.sides == VLP_BOTH_SIDES;
+    *out = (vlp_interval){(double)NAN, (double)NAN, (double)NAN};
+    if (work->options.among == 0) return VLP_OK;
+    /* Of one side, the one query of a triple counts for both. */
+    double *hits = vlp_alloc((both ? 1 : 2) * (size_t)queries, sizeof *hits);
+    if (!hits) return vlp_fail_memory("metrics");
+    for (int64_t i = 0; i < (both ? queries : 2 * queries); i++)
+        hits[i] = vlp_rank_hits_among(ranks[i % queries], 10, work->options.among);
+    vlp_status status =
+        vlp_metrics_bootstrap_mean(out, hits, both ? queries : 2 * queries, VLP_BOOTSTRAP_ROUNDS,
+                                   settings->seed, settings->threads);
+    vlp_free(hits);
+    return status;
+}
+
+static vlp_status set_pagerank(const evaluating *work, vlp_rank *ranks, const vlp_filter *known) {
+    vlp_evaluation *out = work->out;
+    const vlp_rank *asked = ranks + work->ranking->first;
+    vlp_interval among;
+    out->pagerank_hits10_among = (double)NAN;
+    if (!work->options.pagerank) return VLP_OK;
+    VLP_TRY(vlp_baseline_pagerank(ranks, work->dataset, work->options.split, known, work->only,
+                                  work->options.observer));
+    out->pagerank = vlp_metrics_compute(asked, out->queries, VLP_REALISTIC, NULL);
+    VLP_TRY(set_among(&among, work, asked));
+    out->pagerank_hits10_among = among.middle;
+    return VLP_OK;
+}
+
 static vlp_status set_baselines(const evaluating *work) {
     const vlp_run *run = work->run;
+    const vlp_dataset *dataset = work->dataset;
     vlp_evaluation *out = work->out;
     vlp_split split = work->options.split;
     vlp_filter *known = NULL;
     vlp_status status = VLP_OK;
-    vlp_rank *ranks = vlp_alloc(2 * (size_t)run->dataset->splits[split].count, sizeof *ranks);
+    vlp_rank *ranks = vlp_alloc(2 * (size_t)dataset->splits[split].count, sizeof *ranks);
     if (!ranks) return vlp_fail_memory("baselines");
     const vlp_rank *asked = ranks + work->ranking->first;
-    VLP_CHECK(vlp_filter_new(&known, run->dataset, work->options.filter));
-    VLP_CHECK(vlp_baseline_frequency(ranks, run->dataset, split, known, work->only));
+    VLP_CHECK(vlp_filter_new(&known, dataset, work->options.filter));
+    VLP_CHECK(vlp_baseline_frequency(ranks, dataset, split, known, work->only));
     out->frequency = vlp_metrics_compute(asked, out->queries, VLP_REALISTIC, NULL);
     int32_t references = run->settings.references > 0 ? run->settings.references : 8;
-    VLP_CHECK(vlp_baseline_vote(ranks, run->dataset, split, known, work->only, references,
+    VLP_CHECK(vlp_baseline_vote(ranks, dataset, split, known, work->only, references,
                                 run->settings.references_per_head, run->settings.threads));
     out->vote = vlp_metrics_compute(asked, out->queries, VLP_REALISTIC, NULL);
+    VLP_CHECK(set_pagerank(work, ranks, known));
 out:
     vlp_filter_free(known);
     vlp_free(ranks);
@@ -102,15 +143,14 @@ out:
 }
 
 static vlp_status set_groups(const evaluating *work) {
-    const vlp_run *run = work->run;
     vlp_evaluation *out = work->out;
     const vlp_rank *ranks = vlp_ranking_of(work->ranking, 0);
     vlp_status status = VLP_OK;
     vlp_query_kind *all =
-        vlp_alloc(2 * (size_t)run->dataset->splits[work->options.split].count, sizeof *all);
+        vlp_alloc(2 * (size_t)work->dataset->splits[work->options.split].count, sizeof *all);
     if (!all) return vlp_fail_memory("breakdowns");
     const vlp_query_kind *kinds = all + work->ranking->first;
-    VLP_CHECK(vlp_query_kinds(all, run->dataset, out->split, run->settings.threads));
+    VLP_CHECK(vlp_query_kinds(all, work->dataset, out->split, work->run->settings.threads));
     VLP_CHECK(vlp_groups_compute(&out->by_relation, ranks, kinds, out->queries, VLP_BREAKDOWN_RELATION));
     VLP_CHECK(vlp_groups_compute(&out->by_side, ranks, kinds, out->queries, VLP_BREAKDOWN_SIDE));
     VLP_CHECK(vlp_groups_compute(&out->by_mapping, ranks, kinds, out->queries, VLP_BREAKDOWN_MAPPING));
@@ -212,15 +252,40 @@ static vlp_status check_options(const vlp_evaluation_options *options) {
     VLP_TRY(vlp_check_splits(options->filter));
     if ((int)options->sides < VLP_BOTH_SIDES || options->sides > VLP_TAILS)
         return vlp_fail(VLP_ERROR_ARGUMENT, "there is no choice of sides %d", (int)options->sides);
+    if (options->among < 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "among %d random candidates; it is 0 (none) or more",
+                        options->among);
+    if (options->graph && options->control)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "a control is trained on the run's own data set, and is not "
+                                            "compared over another graph");
     return options->candidates
                ? vlp_check_array(options->candidates, options->candidate_count, "candidates")
                : VLP_OK;
 }
 
+/* What is evaluated: the run over its own data set, or over that of its graph. */
+static vlp_status set_subject(evaluating *work) {
+    vlp_run *run = work->run;
+    if (work->options.graph && !run->live)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%s has no other graph in use to evaluate", run->folder);
+    work->dataset = work->options.graph ? vlp_run_names(run) : run->dataset;
+    work->model = work->options.graph ? vlp_run_graph_model(run, work->worker) : &work->worker->model;
+    work->mixture = work->options.graph ? vlp_run_graph_mixture(run) : vlp_run_mixture(run);
+    if (work->options.graph && run->live->new_entities > 0) work->options.pagerank = true;
+    if (work->dataset->splits[work->options.split].count > 0) return VLP_OK;
+    return vlp_fail(VLP_ERROR_ARGUMENT, "%s has no %s to evaluate",
+                    work->options.graph ? run->live->folder : "the data set",
+                    vlp_split_names[work->options.split]);
+}
+
+/* The entities that compete: those that are given, or those of another graph; else all. */
 static vlp_status set_candidates(evaluating *work) {
-    int32_t entities = vlp_dataset_entity_count(work->run->dataset);
+    int32_t entities = vlp_dataset_entity_count(work->dataset);
+    work->out->candidates = entities;
+    if (!work->options.candidates && !work->options.graph) return VLP_OK;
     work->only = vlp_alloc_zero((size_t)entities, 1);
     if (!work->only) return vlp_fail_memory("candidates");
+    if (!work->options.candidates) memcpy(work->only, work->run->live->present, (size_t)entities);
     for (int64_t i = 0; i < work->options.candidate_count; i++) {
         int32_t entity = work->options.candidates[i];
         if (entity < 0 || entity >= entities)
@@ -228,7 +293,18 @@ static vlp_status set_candidates(evaluating *work) {
                             entities);
         work->only[entity] = 1;
     }
+    for (int32_t e = 0; e < entities; e++) work->out->candidates -= !work->only[e];
     return VLP_OK;
+}
+
+static void set_formula(const evaluating *work) {
+    vlp_evaluation *out = work->out;
+    const float *weights = work->mixture.weights;
+    out->components = work->model->components;
+    out->lambda = (double)weights[VLP_HORIZONTAL];
+    out->horizontal_only = weights[VLP_VERTICAL] == 0;
+    for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+        out->weights[c] = out->components >> c & 1 ? (double)weights[c] : (double)NAN;
 }
 
 vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run, const vlp_evaluation_options *given) {
@@ -239,29 +315,25 @@ vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run, const vlp_evalua
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_evaluation_options, &work.options, given));
     VLP_TRY(check_options(&work.options));
     vlp_split split = work.options.split;
-    if (run->dataset->splits[split].count == 0)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "the data set has no %s to evaluate",
-                        vlp_split_names[split]);
     if (!work.options.filter) work.options.filter = 1u << VLP_TRAIN | 1u << VLP_VALID | 1u << split;
     vlp_status status = VLP_OK;
     work.out = vlp_alloc_zero(1, sizeof *work.out);
     if (!work.out) return vlp_fail_memory("an evaluation");
     work.out->split = split;
     work.out->sides = work.options.sides;
-    vlp_run_info info;
-    vlp_run_describe(&info, run);
-    work.out->components = info.components;
-    memcpy(work.out->weights, info.weights, sizeof info.weights);
-    work.out->lambda = info.lambda;
-    work.out->horizontal_only = info.horizontal_only;
+    work.out->among = work.options.among;
     VLP_CHECK(vlp_run_enter(&work.worker, run));
-    if (work.options.candidates) VLP_CHECK(set_candidates(&work));
+    VLP_CHECK(set_subject(&work));
+    VLP_CHECK(set_candidates(&work));
+    set_formula(&work);
     VLP_CHECK(rank(&work.ranking, &work, run));
     VLP_CHECK(set_metrics(&work));
+    VLP_CHECK(set_among(&work.out->hits10_among, &work, vlp_ranking_of(work.ranking, 0)));
     VLP_CHECK(set_baselines(&work));
     VLP_CHECK(set_groups(&work));
     if (work.options.control) VLP_CHECK(set_control(&work));
-    VLP_CHECK(vlp_ranks_keep(&work.out->ranks, run, &work.ranking));
+    VLP_CHECK(vlp_ranks_keep(&work.out->ranks, work.dataset, work.model->components, &work.ranking,
+                             run->settings.threads));
 out:
     vlp_run_leave(run, work.worker);
     vlp_ranking_free(work.ranking);

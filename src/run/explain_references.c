@@ -71,9 +71,8 @@ static vlp_status explain(vlp_answering *work, int64_t start, int64_t count) {
     vlp_references *shown = NULL;
     vlp_answers *items = work->items + start;
     const vlp_references *found = vlp_predictor_references(work->predictor);
-    bool others =
-        vlp_model_has(work->run->model, VLP_VERTICAL) || vlp_model_has(work->run->model, VLP_PATH);
-    if (!found && work->options.explain && !others) {
+    unsigned explained = 1u << VLP_VERTICAL | 1u << VLP_PATH;
+    if (!found && work->options.explain && !(vlp_predictor_components(work->predictor) & explained)) {
         VLP_CHECK(find_shown(&shown, work, start, count));
         found = shown;
     }

@@ -1,4 +1,7 @@
-/* References from a graph that has grown since training. */
+/* Another graph over the run's relations: one that has grown since training, or one of other entities.
+ *
+ * Its data set is made in the run's ids: entities that the run knows keep theirs, new ones are numbered
+ * behind them. What needs a trained row for every entity does not score a graph with new ones. */
 #include <string.h>
 
 #include "base/options.h"
@@ -6,12 +9,20 @@
 
 void vlp_live_graph_free(vlp_live_graph *live) {
     if (!live) return;
-    vlp_graph_free(live->graph);
-    vlp_triple_list_free(&live->triples);
-    vlp_triple_list_free(&live->others);
+    vlp_dataset_free(live->dataset);
+    vlp_free(live->present);
     vlp_free(live->folder);
     vlp_free(live);
 }
+
+/* ---- Names --------------------------------------------------------------------------------------- */
+
+/* The ids of the other data set's names in the run; those of new entities follow the run's own, those of
+ * what is left out are -1. */
+typedef struct matching {
+    int32_t *entities, *relations;
+    int32_t new_entities;
+} matching;
 
 /* The run's number of every name of another dictionary, -1 where it has none; to be freed. */
 static int32_t *match_names(const vlp_dictionary *mine, const vlp_dictionary *theirs) {
@@ -30,20 +41,83 @@ static int64_t count_unknown(const int32_t *ids, const uint8_t *seen, int32_t co
     return unknown;
 }
 
-/* Appends the triples of a split whose names are known; returns how many are not. */
-static vlp_status take_triples(vlp_triple_list *list, int64_t *unknown, const vlp_triple_list *from,
-                               const int32_t *entities, const int32_t *relations) {
-    VLP_TRY(vlp_grow(&list->items, &list->capacity, list->count + from->count, sizeof(vlp_triple),
-                     "the reference graph"));
+static vlp_status match(matching *out, vlp_graph_report *report, const vlp_run *run,
+                        const vlp_dataset *other) {
+    int32_t entities = vlp_dataset_entity_count(other), known = run->model->entities;
+    out->entities = match_names(run->dataset->entities, other->entities);
+    out->relations = match_names(run->dataset->relations, other->relations);
+    if (!out->entities || !out->relations) return vlp_fail_memory("a graph");
+    report->unknown_entities = count_unknown(out->entities, other->seen_entities, entities);
+    report->unknown_relations =
+        count_unknown(out->relations, other->seen_relations, vlp_dataset_relation_count(other));
+    if (!vlp_model_has(run->model, VLP_PATH)) return VLP_OK;
+    for (int32_t i = 0; i < entities; i++)
+        if (out->entities[i] < 0) out->new_entities++;
+    if (out->new_entities > INT32_MAX - known)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "more than %d entities", INT32_MAX);
+    for (int32_t i = 0, next = known; i < entities; i++)
+        if (out->entities[i] < 0) out->entities[i] = next++;
+    return VLP_OK;
+}
+
+/* ---- Its data set -------------------------------------------------------------------------------- */
+
+/* Appends the triples of a split whose names have ids; *left_out counts the others. */
+static vlp_status take_triples(vlp_triple_list *list, int64_t *left_out, const vlp_triple_list *from,
+                               const matching *ids) {
+    VLP_TRY(vlp_grow(&list->items, &list->capacity, from->count, sizeof(vlp_triple), "a graph"));
     for (int64_t i = 0; i < from->count; i++) {
-        vlp_triple triple = {entities[from->items[i].head], relations[from->items[i].relation],
-                             entities[from->items[i].tail]};
+        vlp_triple triple = {ids->entities[from->items[i].head], ids->relations[from->items[i].relation],
+                             ids->entities[from->items[i].tail]};
         if (triple.head >= 0 && triple.relation >= 0 && triple.tail >= 0)
             list->items[list->count++] = triple;
         else
-            ++*unknown;
+            ++*left_out;
     }
     return VLP_OK;
+}
+
+/* Names, labels and descriptions by id: those of the run, and for new entities those of the other data
+ * set. Also a label for an entity to which the run gives none. Takes `splits` over. */
+static vlp_status make_dataset(vlp_live_graph *live, const vlp_run *run, const vlp_dataset *other,
+                               const matching *ids, vlp_triple_list splits[VLP_SPLITS]) {
+    int32_t known = run->model->entities, count = known + ids->new_entities,
+            relations = vlp_dataset_relation_count(run->dataset);
+    vlp_status status = VLP_OK;
+    const char **texts = vlp_alloc_zero(3 * (size_t)count + (size_t)relations, sizeof *texts);
+    live->present = vlp_alloc_zero((size_t)count, 1);
+    if (!texts || !live->present) {
+        status = vlp_fail_memory("a graph");
+        goto out;
+    }
+    const char **names = texts, **labels = texts + count, **descriptions = labels + count,
+               **relation_names = descriptions + count;
+    for (int32_t e = 0; e < known; e++) {
+        names[e] = vlp_dataset_entity_name(run->dataset, e);
+        labels[e] = vlp_dataset_entity_label(run->dataset, e);
+        descriptions[e] = vlp_dataset_entity_description(run->dataset, e);
+    }
+    for (int32_t i = 0; i < vlp_dataset_entity_count(other); i++) {
+        int32_t e = ids->entities[i];
+        if (e < 0) continue;
+        live->present[e] = 1;
+        if (e >= known) names[e] = vlp_dataset_entity_name(other, i);
+        if (!labels[e]) labels[e] = vlp_dataset_entity_label(other, i);
+        if (!descriptions[e]) descriptions[e] = vlp_dataset_entity_description(other, i);
+    }
+    for (int32_t r = 0; r < relations; r++)
+        relation_names[r] = vlp_dataset_relation_name(run->dataset, r);
+    vlp_dataset_content content = VLP_DATASET_CONTENT_INIT;
+    content.entities = count;
+    content.relations = relations;
+    content.entity_names = names;
+    content.relation_names = relation_names;
+    content.entity_labels = labels;
+    content.entity_descriptions = descriptions;
+    VLP_CHECK(vlp_dataset_make(&live->dataset, &content, splits, run->settings.threads));
+out:
+    vlp_free(texts);
+    return status;
 }
 
 static vlp_status count_new(int64_t *out, const vlp_run *run, const vlp_triple_list *triples) {
@@ -62,34 +136,28 @@ static vlp_status count_new(int64_t *out, const vlp_run *run, const vlp_triple_l
 static vlp_status take_folder(vlp_live_graph *live, vlp_graph_report *report, const vlp_run *run,
                               const vlp_dataset *other) {
     vlp_status status = VLP_OK;
-    int64_t not_counted = 0;
-    int32_t *entities = match_names(run->dataset->entities, other->entities);
-    int32_t *relations = match_names(run->dataset->relations, other->relations);
-    if (!entities || !relations) {
-        status = vlp_fail_memory("the reference graph");
-        goto out;
-    }
-    report->unknown_entities =
-        count_unknown(entities, other->seen_entities, vlp_dataset_entity_count(other));
-    report->unknown_relations =
-        count_unknown(relations, other->seen_relations, vlp_dataset_relation_count(other));
-    VLP_CHECK(take_triples(&live->triples, &report->unknown_triples, &other->splits[VLP_TRAIN], entities,
-                           relations));
-    for (int split = VLP_VALID; split < VLP_SPLITS; split++)
-        VLP_CHECK(take_triples(&live->others, &not_counted, &other->splits[split], entities, relations));
-    report->triples = live->triples.count;
+    matching ids = {0};
+    vlp_triple_list splits[VLP_SPLITS] = {{NULL, 0, 0}};
+    VLP_CHECK(match(&ids, report, run, other));
+    for (int split = 0; split < VLP_SPLITS; split++)
+        VLP_CHECK(take_triples(&splits[split],
+                               split == VLP_TRAIN ? &report->unknown_triples : &report->unknown_others,
+                               &other->splits[split], &ids));
+    live->new_entities = ids.new_entities;
+    report->new_entities = ids.new_entities;
+    report->triples = splits[VLP_TRAIN].count;
     if (report->triples == 0) {
         status = vlp_fail(VLP_ERROR_FORMAT,
-                          "%s has no training triple whose names %s knows; it cannot give references",
+                          "%s has no training triple whose names %s knows; it cannot be used as a graph",
                           live->folder, run->folder);
         goto out;
     }
-    VLP_CHECK(count_new(&report->new_triples, run, &live->triples));
-    VLP_CHECK(vlp_graph_new(&live->graph, live->triples.items, live->triples.count, run->model->entities,
-                            vlp_dataset_relation_count(run->dataset), run->settings.threads));
+    VLP_CHECK(count_new(&report->new_triples, run, &splits[VLP_TRAIN]));
+    VLP_CHECK(make_dataset(live, run, other, &ids, splits));
 out:
-    vlp_free(entities);
-    vlp_free(relations);
+    for (int split = 0; split < VLP_SPLITS; split++) vlp_triple_list_free(&splits[split]);
+    vlp_free(ids.entities);
+    vlp_free(ids.relations);
     return status;
 }
 
@@ -99,10 +167,10 @@ static vlp_status live_graph_open(vlp_live_graph **out, vlp_graph_report *report
     vlp_status status = VLP_OK;
     vlp_dataset *other = NULL;
     vlp_live_graph *live = vlp_alloc_zero(1, sizeof *live);
-    if (!live) return vlp_fail_memory("the reference graph");
+    if (!live) return vlp_fail_memory("a graph");
     live->folder = vlp_string_copy(folder);
     if (!live->folder) {
-        status = vlp_fail_memory("the reference graph");
+        status = vlp_fail_memory("a graph");
         goto out;
     }
     vlp_dataset_options opening = {1, run->settings.threads, observer};
@@ -118,6 +186,8 @@ out:
     return VLP_OK;
 }
 
+/* ---- Its use ------------------------------------------------------------------------------------- */
+
 vlp_status vlp_run_use_graph(vlp_graph_report *out, vlp_run *run, const char *folder,
                              const vlp_observer *observer) {
     VLP_REQUIRE(run);
@@ -132,12 +202,48 @@ vlp_status vlp_run_use_graph(vlp_graph_report *out, vlp_run *run, const char *fo
     return VLP_OK;
 }
 
-const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *count) {
-    if (count) *count = 0;
+const vlp_dataset *vlp_run_graph_dataset(const vlp_run *run) {
     if (!run) return NULL;
     pthread_mutex_lock(&run->gate->lock);
-    const vlp_graph *graph = vlp_run_graph(run);
+    const vlp_dataset *dataset = vlp_run_names(run);
     pthread_mutex_unlock(&run->gate->lock);
-    if (count) *count = graph->edges;
-    return graph->triples;
+    return dataset;
+}
+
+const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *count) {
+    const vlp_dataset *dataset = vlp_run_graph_dataset(run);
+    if (count) *count = dataset ? dataset->graph->edges : 0;
+    return dataset ? dataset->graph->triples : NULL;
+}
+
+const vlp_dataset *vlp_run_names(const vlp_run *run) {
+    return run->live ? run->live->dataset : run->dataset;
+}
+
+const vlp_graph *vlp_run_graph(const vlp_run *run) {
+    return vlp_run_names(run)->graph;
+}
+
+static bool has_new_entities(const vlp_run *run) {
+    return run->live && run->live->new_entities > 0;
+}
+
+unsigned vlp_run_graph_components(const vlp_run *run) {
+    return has_new_entities(run) ? 1u << VLP_PATH : run->model->components;
+}
+
+vlp_mixture vlp_run_graph_mixture(const vlp_run *run) {
+    return has_new_entities(run) ? vlp_mixture_alone(VLP_PATH) : vlp_run_mixture(run);
+}
+
+const uint8_t *vlp_run_answers(const vlp_run *run) {
+    return has_new_entities(run) ? run->live->present : NULL;
+}
+
+const vlp_model *vlp_run_graph_model(const vlp_run *run, vlp_worker *worker) {
+    if (!has_new_entities(run)) return &worker->model;
+    worker->wider = worker->model;
+    worker->wider.entities = vlp_run_graph(run)->entities;
+    worker->wider.components = vlp_run_graph_components(run);
+    return &worker->wider;
 }

@@ -137,11 +137,15 @@ static vlp_status mine_chunk(miner *work, int32_t relation, const int32_t *entit
 static vlp_status set_identity(miner *work) {
     char fingerprint[33];
     VLP_TRY(vlp_run_fingerprint(fingerprint, work->run, work->worker));
-    const vlp_live_graph *live = work->run->live;
     uint64_t graph =
         XXH3_64bits(work->graph->triples, (size_t)work->graph->edges * sizeof *work->graph->triples);
-    if (live && live->others.count > 0)
-        graph ^= XXH3_64bits(live->others.items, (size_t)live->others.count * sizeof(vlp_triple)) * 3;
+    const vlp_dataset *names = vlp_run_names(work->run);
+    for (int split = VLP_VALID; work->run->live && split < VLP_SPLITS; split++) {
+        const vlp_triple_list *known = &names->splits[split];
+        if (known->count > 0)
+            graph ^= XXH3_64bits(known->items, (size_t)known->count * sizeof(vlp_triple)) *
+                     (uint64_t)(2 * split + 1);
+    }
     snprintf(work->identity, sizeof work->identity, "%s %016llx %d %d %d", fingerprint,
              (unsigned long long)graph, work->options.count, work->options.per_query,
              work->options.relation);
@@ -301,6 +305,8 @@ static vlp_status finish(vlp_mining **out, miner *work, const vlp_calibration *c
         work->kept[i].probability =
             vlp_calibrated(calibration, work->kept[i].score, work->options.prior);
     int64_t entities = work->graph->entities, places = place_count(work);
+    const uint8_t *answers = vlp_run_answers(work->run);
+    for (int32_t e = 0; answers && e < work->graph->entities; e++) entities -= !answers[e];
     *mining = (vlp_mining){.items = work->kept,
                            .count = work->count,
                            .queries = work->at.queries,

@@ -13,10 +13,6 @@ static const vlp_component_explanation *const explanations[VLP_COMPONENTS] = {
 
 /* ---- What a run is ------------------------------------------------------------------------------- */
 
-const vlp_graph *vlp_run_graph(const vlp_run *run) {
-    return run->live ? run->live->graph : run->dataset->graph;
-}
-
 vlp_mixture vlp_run_mixture(const vlp_run *run) {
     for (int c = 0; c < VLP_COMPONENTS; c++)
         if (run->model->components == 1u << c) return vlp_mixture_alone((vlp_component)c);
@@ -33,8 +29,12 @@ void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
     if (!out) return;
     *out = (vlp_run_info){0};
     if (!run) return;
-    vlp_mixture mixture = vlp_run_mixture(run);
-    bool vertical = vlp_model_has(run->model, VLP_VERTICAL);
+    pthread_mutex_lock(&run->gate->lock);
+    unsigned components = vlp_run_graph_components(run);
+    vlp_mixture mixture = vlp_run_graph_mixture(run);
+    const char *graph = run->live ? run->live->folder : NULL;
+    pthread_mutex_unlock(&run->gate->lock);
+    bool vertical = components >> VLP_VERTICAL & 1;
     *out = (vlp_run_info){
         .folder = run->folder,
         .data = run->facts.data,
@@ -42,16 +42,14 @@ void vlp_run_describe(vlp_run_info *out, const vlp_run *run) {
         .dim = run->settings.dim,
         .step = run->progress.best_step,
         .valid_mrr = run->dataset->splits[VLP_VALID].count > 0 ? run->progress.best_mrr : (double)NAN,
-        .components = run->model->components,
+        .components = components,
         .copies = vertical && mixture.weights[VLP_VERTICAL] > 0 && run->settings.references > 0,
         .horizontal_only = horizontal_only(&mixture),
         .lambda = (double)mixture.weights[VLP_HORIZONTAL],
-        .references = vertical ? run->settings.references : 0};
-    pthread_mutex_lock(&run->gate->lock);
-    out->graph = run->live ? run->live->folder : NULL;
-    pthread_mutex_unlock(&run->gate->lock);
+        .references = vertical ? run->settings.references : 0,
+        .graph = graph};
     for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
-        out->weights[c] = run->model->components >> c & 1 ? (double)mixture.weights[c] : (double)NAN;
+        out->weights[c] = components >> c & 1 ? (double)mixture.weights[c] : (double)NAN;
 }
 
 /* ---- The object ---------------------------------------------------------------------------------- */
@@ -94,7 +92,7 @@ static vlp_predictions *predictions_new(int64_t count) {
 /* The predictions of one query. */
 static vlp_status put_answers(vlp_answering *work, int64_t index, const vlp_top *top, int32_t count) {
     vlp_query query = work->queries[index];
-    unsigned components = work->run->model->components;
+    unsigned components = vlp_predictor_components(work->predictor);
     vlp_prediction *predictions = vlp_alloc((size_t)count, sizeof *predictions);
     if (!predictions) return vlp_fail_memory("predictions");
     for (int32_t i = 0; i < count; i++) {
@@ -140,7 +138,7 @@ static vlp_status check(const vlp_run *run, const vlp_query *queries, const int3
     if (options->paths < 0 || options->paths > VLP_MAX_PATHS)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d paths asked for; it is 0 to %d", options->paths,
                         VLP_MAX_PATHS);
-    int32_t entities = run->model->entities;
+    int32_t entities = vlp_run_graph(run)->entities;
     int64_t edges = vlp_run_graph(run)->edges;
     for (int64_t i = 0; i < count; i++) {
         const vlp_query *query = &queries[i];

@@ -17,12 +17,13 @@ struct vlp_kept_ranks {
     int32_t threads;
 };
 
-vlp_status vlp_ranks_keep(struct vlp_kept_ranks **out, const vlp_run *run, vlp_ranking **ranking) {
+vlp_status vlp_ranks_keep(struct vlp_kept_ranks **out, const vlp_dataset *dataset, unsigned components,
+                          vlp_ranking **ranking, int32_t threads) {
     *out = vlp_alloc_zero(1, sizeof **out);
     if (!*out) return vlp_fail_memory("ranks");
-    memcpy((*out)->checksum, run->facts.checksum, sizeof(*out)->checksum);
-    (*out)->threads = run->settings.threads;
-    (*out)->components = run->model->components;
+    vlp_dataset_checksum((*out)->checksum, dataset);
+    (*out)->threads = threads;
+    (*out)->components = components;
     (*out)->ranking = *ranking;
     *ranking = NULL;
     /* The scores behind an area under the curve are many, and have served. */
@@ -61,12 +62,10 @@ double vlp_evaluation_rank(const vlp_evaluation *evaluation, vlp_ranked_by by, i
 
 /* ---- Comparing ----------------------------------------------------------------------------------- */
 
-enum { BOOTSTRAP_ROUNDS = 1000 };
-
 vlp_status vlp_ranks_interval(vlp_interval *out, const vlp_rank *first, const vlp_rank *second,
                               int64_t queries, vlp_sides sides, uint64_t seed, int32_t threads) {
     if (sides == VLP_BOTH_SIDES)
-        return vlp_metrics_bootstrap(out, first, second, queries, BOOTSTRAP_ROUNDS, seed, threads);
+        return vlp_metrics_bootstrap(out, first, second, queries, VLP_BOOTSTRAP_ROUNDS, seed, threads);
     /* The bootstrap keeps the two queries of a triple together; of one side, the one query of a triple
      * counts for both. */
     vlp_rank *twice = vlp_alloc((size_t)queries * 4, sizeof *twice);
@@ -77,7 +76,7 @@ vlp_status vlp_ranks_interval(vlp_interval *out, const vlp_rank *first, const vl
         if (second) memcpy(twice + (2 + half) * queries, second, bytes);
     }
     vlp_status status = vlp_metrics_bootstrap(out, twice, second ? twice + 2 * queries : NULL,
-                                              2 * queries, BOOTSTRAP_ROUNDS, seed, threads);
+                                              2 * queries, VLP_BOOTSTRAP_ROUNDS, seed, threads);
     vlp_free(twice);
     return status;
 }

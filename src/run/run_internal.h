@@ -2,8 +2,8 @@
  *
  * Several threads may call one run at a time. Its settings, data set and tables never change. What a
  * call writes belongs to a worker, which it has for itself from vlp_run_enter to vlp_run_leave; what
- * callers share and change is in the gate, under its locks. The reference graph changes only while no
- * caller is inside. */
+ * callers share and change is in the gate, under its locks. The graph changes only while no caller is
+ * inside. */
 #ifndef VLP_RUN_RUN_INTERNAL_H
 #define VLP_RUN_RUN_INTERNAL_H
 
@@ -12,12 +12,12 @@
 #include "eval/predictor.h"
 #include "learn/run_folder.h"
 
-/* A graph in the run's ids that references are taken from instead of train. */
+/* A graph that is read instead of train. */
 typedef struct vlp_live_graph {
     char *folder;
-    vlp_triple_list triples; /* its train, as far as its names are known */
-    vlp_triple_list others;  /* its valid and test: known answers */
-    vlp_graph *graph;
+    vlp_dataset *dataset; /* the folder's splits in the run's ids; new entities follow the run's own */
+    int32_t new_entities; /* 0 where the run has no component that scores them: they are left out */
+    uint8_t *present;     /* (entities of the data set) whether the folder names it */
 } vlp_live_graph;
 
 void vlp_live_graph_free(vlp_live_graph *live);
@@ -25,6 +25,7 @@ void vlp_live_graph_free(vlp_live_graph *live);
 /* Working memory of one caller. */
 typedef struct vlp_worker {
     vlp_model model;          /* the run's tables, on the worker's state of the backend */
+    vlp_model wider;          /* the same for a graph with new entities; see vlp_run_graph_model */
     bool owns_compute;        /* else it is the run's */
     vlp_predictor *predictor; /* over vlp_run_graph; made when it is first used */
     struct vlp_worker *next;
@@ -34,10 +35,10 @@ typedef struct vlp_run_gate {
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t changed;
     int32_t callers;        /* inside */
-    bool changing;          /* the reference graph is about to change: no caller may enter */
+    bool changing;          /* the graph is about to change: no caller may enter */
     vlp_worker *idle;       /* workers that no caller has */
     int32_t workers, limit; /* in all, and at most */
-    char fingerprint[33];   /* "" until it was first computed */
+    char fingerprint[33];   /* of the graph's scores; "" until it was first computed */
     /* Taken by callers that are inside; they keep it while they compute what others then wait for. */
     pthread_mutex_t filtering;
     vlp_filter *known[1 << VLP_SPLITS]; /* by splits, with the live graph; made when first used */
@@ -66,12 +67,12 @@ struct vlp_run {
 vlp_status vlp_run_gate_open(vlp_run *run);
 void vlp_run_gate_free(vlp_run *run);
 
-/* A worker for the caller alone, until it leaves. Waits while the reference graph changes, and for
+/* A worker for the caller alone, until it leaves. Waits while the graph changes, and for
  * other callers where the backend has one worker. A caller that is inside must not enter again. */
 vlp_status vlp_run_enter(vlp_worker **out, const vlp_run *run);
 void vlp_run_leave(const vlp_run *run, vlp_worker *worker);
 
-/* Replaces the reference graph when no caller is inside; takes `live` over. */
+/* Replaces the graph when no caller is inside; takes `live` over. */
 void vlp_run_set_graph(vlp_run *run, vlp_live_graph *live);
 
 /* For callers that are inside: the worker's predictor over vlp_run_graph, and the known answers of these
@@ -81,20 +82,34 @@ vlp_status vlp_run_known(const vlp_filter **out, const vlp_run *run, unsigned sp
 
 /* ---- What a run is ---- */
 
-/* The graph that references come from. */
-const vlp_graph *vlp_run_graph(const vlp_run *run);
 /* The weights that were chosen on the validation split. */
 vlp_mixture vlp_run_mixture(const vlp_run *run);
-/* How predictors of the run are opened, with references from `graph`. */
+
+/* The graph in use and the data set whose ids it has: the run's own, or that of vlp_run_use_graph. */
+const vlp_graph *vlp_run_graph(const vlp_run *run);
+const vlp_dataset *vlp_run_names(const vlp_run *run);
+/* What scores over it are made of: all components of the run, or, where it has new entities, those that
+ * need no trained entity. */
+unsigned vlp_run_graph_components(const vlp_run *run);
+vlp_mixture vlp_run_graph_mixture(const vlp_run *run);
+/* The model of these components over its entities, on the worker's state of the backend. */
+const vlp_model *vlp_run_graph_model(const vlp_run *run, vlp_worker *worker);
+/* The entities that may be answers, by marks; NULL: all. */
+const uint8_t *vlp_run_answers(const vlp_run *run);
+
+/* How predictors over `graph` are opened; `model` has the components of vlp_run_graph_components. */
 vlp_predictor_options vlp_run_predictor_options(const vlp_run *run, const vlp_model *model,
                                                 const vlp_graph *graph);
 
+enum { VLP_BOOTSTRAP_ROUNDS = 1000 };
 /* The 95% interval of an MRR (second NULL), or of the gain of `second` over `first`, by triples. */
 vlp_status vlp_ranks_interval(vlp_interval *out, const vlp_rank *first, const vlp_rank *second,
                               int64_t queries, vlp_sides sides, uint64_t seed, int32_t threads);
 
-/* Ranks that an evaluation keeps, to be compared with those of another. Takes the ranking over. */
-vlp_status vlp_ranks_keep(struct vlp_kept_ranks **out, const vlp_run *run, vlp_ranking **ranking);
+/* Ranks that an evaluation keeps, to be compared with those of another. Takes the ranking, by f and by
+ * each of `components` alone, over. */
+vlp_status vlp_ranks_keep(struct vlp_kept_ranks **out, const vlp_dataset *dataset, unsigned components,
+                          vlp_ranking **ranking, int32_t threads);
 void vlp_ranks_free(struct vlp_kept_ranks *ranks);
 
 #endif

@@ -81,7 +81,8 @@ vlp_status vlp_prior_check(double prior) {
 static vlp_status check(const vlp_run *run, const vlp_triple *triples, int64_t count, double prior) {
     VLP_TRY(vlp_prior_check(prior));
     VLP_TRY(vlp_check_array(triples, count, "triples"));
-    int32_t entities = run->model->entities, relations = vlp_dataset_relation_count(run->dataset);
+    int32_t entities = vlp_run_graph(run)->entities,
+            relations = vlp_dataset_relation_count(run->dataset);
     for (int64_t i = 0; i < count; i++) {
         vlp_triple triple = triples[i];
         if (triple.head < 0 || triple.head >= entities || triple.tail < 0 || triple.tail >= entities)
@@ -96,6 +97,7 @@ static vlp_status check(const vlp_run *run, const vlp_triple *triples, int64_t c
 static vlp_status score_inside(vlp_score *out, const vlp_run *run, vlp_worker *worker,
                                const vlp_triple *triples, int64_t count,
                                const vlp_score_options *options) {
+    VLP_TRY(check(run, triples, count, options->prior));
     bool calibrated = !options->uncalibrated && run->dataset->splits[VLP_VALID].count > 0;
     vlp_calibration calibration = {0};
     if (calibrated) {
@@ -121,7 +123,6 @@ vlp_status vlp_run_score(vlp_score *out, vlp_run *run, const vlp_triple *triples
     vlp_score_options options = VLP_SCORE_OPTIONS_INIT;
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_score_options, &options, given));
     VLP_TRY(vlp_check_array(out, count, "scores"));
-    VLP_TRY(check(run, triples, count, options.prior));
     vlp_worker *worker;
     VLP_TRY(vlp_run_enter(&worker, run));
     vlp_status status = score_inside(out, run, worker, triples, count, &options);

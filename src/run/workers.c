@@ -45,7 +45,7 @@ vlp_status vlp_run_gate_open(vlp_run *run) {
     return VLP_OK;
 }
 
-/* Frees what depends on the reference graph: predictors and known answers. No caller is inside. */
+/* Frees what depends on the graph: predictors, known answers, calibration. No caller is inside. */
 static void forget_graph(vlp_run_gate *gate) {
     for (vlp_worker *worker = gate->idle; worker; worker = worker->next) {
         vlp_predictor_free(worker->predictor);
@@ -55,6 +55,8 @@ static void forget_graph(vlp_run_gate *gate) {
         vlp_filter_free(gate->known[i]);
         gate->known[i] = NULL;
     }
+    gate->calibrated = 0;
+    gate->fingerprint[0] = '\0';
 }
 
 void vlp_run_gate_free(vlp_run *run) {
@@ -123,35 +125,39 @@ vlp_predictor_options vlp_run_predictor_options(const vlp_run *run, const vlp_mo
                                                 const vlp_graph *graph) {
     return (vlp_predictor_options){.model = model,
                                    .graph = graph,
-                                   .mixture = vlp_run_mixture(run),
-                                   .references = run->settings.vertical ? run->settings.references : 0,
+                                   .trained = run->dataset->graph,
+                                   .mixture = vlp_run_graph_mixture(run),
+                                   .references =
+                                       vlp_model_has(model, VLP_VERTICAL) ? run->settings.references : 0,
                                    .references_per_head = run->settings.references_per_head,
                                    .threads = run->settings.threads};
 }
 
 vlp_status vlp_run_predictor(vlp_predictor **out, const vlp_run *run, vlp_worker *worker) {
-    vlp_predictor_options options = vlp_run_predictor_options(run, &worker->model, vlp_run_graph(run));
-    if (!worker->predictor) VLP_TRY(vlp_predictor_new(&worker->predictor, &options));
+    if (!worker->predictor) {
+        vlp_predictor_options options =
+            vlp_run_predictor_options(run, vlp_run_graph_model(run, worker), vlp_run_graph(run));
+        options.only = vlp_run_answers(run);
+        VLP_TRY(vlp_predictor_new(&worker->predictor, &options));
+    }
     *out = worker->predictor;
     return VLP_OK;
 }
 
 static vlp_status build_known(vlp_filter **out, const vlp_run *run, unsigned splits) {
-    const vlp_triple *lists[VLP_SPLITS + 2];
-    int64_t counts[VLP_SPLITS + 2];
+    const vlp_triple *lists[2 * VLP_SPLITS];
+    int64_t counts[2 * VLP_SPLITS];
     int used = 0;
     for (int split = 0; split < VLP_SPLITS; split++)
         if (splits >> split & 1) {
             lists[used] = run->dataset->splits[split].items;
             counts[used++] = run->dataset->splits[split].count;
         }
-    if (run->live) {
-        lists[used] = run->live->triples.items;
-        counts[used++] = run->live->triples.count;
-        lists[used] = run->live->others.items;
-        counts[used++] = run->live->others.count;
+    for (int split = 0; run->live && split < VLP_SPLITS; split++) {
+        lists[used] = run->live->dataset->splits[split].items;
+        counts[used++] = run->live->dataset->splits[split].count;
     }
-    return vlp_filter_build(out, lists, counts, used, run->model->entities,
+    return vlp_filter_build(out, lists, counts, used, vlp_run_graph(run)->entities,
                             vlp_dataset_relation_count(run->dataset), run->settings.threads);
 }
 
