@@ -110,6 +110,10 @@ static void carve_states(carver *at, path_work *work, size_t size) {
     at->take(&work->last, rows * d);
     at->take(&work->features, kept * rows * 4 * d, size);
     at->take(&work->degree, kept * rows);
+    at->take(&work->scale, kept * rows);
+    at->take(&work->transposed, layers * 2 * PATH_PARTS * d * d);
+    at->take(&work->hub_sums,
+             static_cast<int64_t>(work->octets) * work->graph.pieces * 7 * PATH_OCTET * d);
     at->take(&work->offset, PATH_KEYS * 2 * d);
     at->take(&work->zero_score, PATH_KEYS);
     at->take(&work->scores, rows);
@@ -123,6 +127,8 @@ static void carve_gradients(carver *at, path_work *work, size_t size) {
     at->take(&work->score_grads, rows);
     at->take(&work->zero_grad, PATH_KEYS);
     at->take(&work->losses, PATH_KEYS);
+    at->take(&work->softmax, PATH_KEYS * PATH_LOSS_BLOCKS);
+    at->take(&work->key_softmax, PATH_KEYS);
     at->take(&work->state_grads, rows * d);
     at->take(&work->own_grads, rows * d);
     at->take(&work->gradients, rows * 2 * d, size);
@@ -139,7 +145,6 @@ static void carve_gradients(carver *at, path_work *work, size_t size) {
     at->take(&work->offset_grad, PATH_KEYS * 2 * d);
     at->take(&work->query_partial, layers * cuda_path_column_blocks(work) * PATH_KEYS * d);
     at->take(&work->query_grad, PATH_KEYS * d);
-    at->take(&work->transposed, layers * 2 * PATH_PARTS * d * d);
 }
 
 static void carve(carver *at, path_work *work, const vlp_path_form *form, bool bf16) {
@@ -163,6 +168,7 @@ static vlp_status open_work(vlp_compute *compute, path_work *work, const vlp_pat
     work->layers = form->layers;
     work->dim = form->dim;
     work->keep = keep;
+    work->mean_log_degree = model->graph->mean_log_degree;
     work->blocks = compute->multiprocessors * (form->dim > 64 ? 1 : 2);
     /* An entity that is reached has an edge. */
     int64_t reached = work->graph.entities;
@@ -182,6 +188,7 @@ static vlp_status open_work(vlp_compute *compute, path_work *work, const vlp_pat
 static path_work group_of(const path_work *all, int32_t keys) {
     path_work work = *all;
     work.keys = keys;
+    work.octets = (keys + PATH_OCTET - 1) / PATH_OCTET;
     return work;
 }
 
@@ -221,6 +228,7 @@ __global__ static void add_losses(double *loss, const double *losses, int32_t ke
 
 static void forward(vlp_compute *compute, const path_work *work, const path_operands *operands) {
     cuda_path_weights(compute, work, operands);
+    cuda_path_update_open(compute, work, operands);
     for (int32_t l = 0; l < work->layers; l++) {
         cuda_path_aggregate(compute, work, l, operands->bf16);
         cuda_path_update(compute, work, operands, l);

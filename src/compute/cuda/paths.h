@@ -15,11 +15,12 @@
 enum {
     PATH_KEYS = 32,
     PATH_OCTET = 8,
-    PATH_PARTS = 5,    /* of y: state, mean, maximum, minimum, deviation */
-    PATH_HUB = 240,    /* entities of a higher degree are hubs: a block computes their rows in pieces */
-    PATH_PIECE = 64,   /* slots of a piece */
-    PATH_CHUNK = 128,  /* segments whose gradients of a relation's weights are summed together */
-    PATH_THREADS = 256 /* of most blocks */
+    PATH_PARTS = 5,     /* of y: state, mean, maximum, minimum, deviation */
+    PATH_PIECE = 128,   /* slots that a team walks at once, at most 254; entities of a higher degree are
+                           hubs: their rows are computed in pieces */
+    PATH_CHUNK = 128,   /* segments whose gradients of a relation's weights are summed together */
+    PATH_THREADS = 256, /* of most blocks */
+    PATH_LOSS_BLOCKS = 16 /* that share the entities of a key */
 };
 
 /* ---- The graph ----------------------------------------------------------------------------------- */
@@ -36,11 +37,14 @@ struct __align__(16) path_slot {
 
 /* A vlp_path_graph by nodes. */
 struct path_layout {
-    int32_t entities, relations, hubs, segments, chunks;
+    int32_t entities, relations, hubs, pieces, segments, chunks;
     int64_t slot_count, triple_count;
-    const int32_t *entity, *node;  /* (entities) of a node; of an entity */
-    const int32_t *begin;          /* (entities + 1) into the slots, by node */
-    const path_slot *slots;        /* (2 triples) */
+    const int32_t *entity, *node; /* (entities) of a node; of an entity */
+    const int32_t *begin;         /* (entities + 1) into the slots, by node */
+    const path_slot *slots;       /* (2 triples) */
+    const int2 *edges; /* (2 triples) of the same slots: the source, the relation of its message */
+    const int2 *piece; /* (pieces) of hubs: the node, the first slot */
+    const int32_t *hub_piece;      /* (hubs + 1) */
     const int2 *triples;           /* (triples) the two slots of each */
     const int32_t *segment_node;   /* (segments) */
     const int2 *chunk;             /* (chunks) begin and end in the segments, all of one relation */
@@ -62,14 +66,27 @@ struct path_key {
     int32_t answers;
 };
 
-struct path_counts {
-    int32_t rows, sites, hub_sites;
+/* A softmax over some entities, as exponentials of what is above the largest. */
+struct path_softmax {
+    float largest;
+    double total, unreached; /* unreached: entities without a state */
 };
 
-/* A layer's rows. Sites are numbered: all of hubs, then all others, by octet, then by node. */
+/* That of a key, and what its gradients are made of. */
+struct path_key_softmax {
+    float largest;
+    double total, scale;      /* scale: of exponentials */
+    double weight, log_total; /* weight: of a hidden answer */
+};
+
+struct path_counts {
+    int32_t rows, sites; /* sites: without those of hubs */
+};
+
+/* A layer's rows. Sites are numbered by octet, then by node. */
 struct path_level {
     const uint2 *sites;   /* (octets entities) keys with a row, the first row */
-    const uint32_t *list; /* those with a row: node | octet << 30; hubs first */
+    const uint32_t *list; /* those with a row, without hubs: node | octet << 30 */
     const uint32_t *rows; /* (rows) node | key << 27 */
     const path_counts *counts;
 };
@@ -78,9 +95,11 @@ struct path_level {
 struct path_work {
     path_layout graph;
     int32_t keys, octets, layers, dim;
+    float mean_log_degree;
     int64_t capacity; /* rows of a layer, at most */
     int32_t levels; /* layers 0 .. levels - 1 have sites of their own, further ones those of the last */
     bool keep;      /* all layers, for the backward pass; else the last two */
+    bool dense;     /* from layer 1 on every site has eight rows */
     int32_t blocks; /* that write partial sums */
 
     path_key *key;               /* (32) */
@@ -105,11 +124,15 @@ struct path_work {
     uint4 *arguments;            /* (layers, capacity, dim / 8) low bytes of the extremes' slots */
     int2 *hub_arguments;         /* (layers, octets hubs, 8, dim) these slots */
     int32_t *degree;             /* (layers, capacity) */
+    float *scale;                /* (layers, capacity) s */
     float *offset;               /* (32, 2 dim) q H + bias of the readout */
+    float *hub_sums;             /* (octets pieces, 7, 8 dim) what the pieces of hubs give */
     float *zero_score;           /* (32) of a state of zeros */
     float *scores, *score_grads; /* (capacity) */
     float *zero_grad;            /* (32) */
     double *losses;              /* (32) */
+    path_softmax *softmax;       /* (32, PATH_LOSS_BLOCKS) */
+    path_key_softmax *key_softmax; /* (32) */
 
     float *state_grads, *own_grads; /* (capacity, dim) of x; those that rows give to themselves */
     void *gradients;                /* T (capacity, dim / 8, 16) g1, g2: of a message m, g1 + m g2 */
@@ -126,7 +149,7 @@ struct path_work {
     float *offset_grad;    /* (32, 2 dim) */
     float *query_partial;  /* (layers, column blocks, 32, dim) */
     float *query_grad;     /* (32, dim) */
-    float *transposed;     /* (layers, 2 dim, 5 dim) update matrices */
+    float *transposed;     /* (layers, 2 dim, 5 dim) update matrices; or packed for tensor cores */
 };
 
 /* The tables a kernel reads or writes. */
@@ -170,6 +193,7 @@ void cuda_path_factors(vlp_compute *compute, float *out, const path_work *work,
                        const vlp_path_graph *graph, int32_t layer, bool bf16);
 
 /* ---- paths_update.cu ---- */
+void cuda_path_update_open(vlp_compute *compute, const path_work *work, const path_operands *operands);
 void cuda_path_update(vlp_compute *compute, const path_work *work, const path_operands *operands,
                       int32_t layer);
 /* From state_grads of layer + 1: gradients, extremes, own_grads, boundary and partial sums. */
@@ -178,11 +202,13 @@ void cuda_path_update_backward(vlp_compute *compute, const path_work *work,
 
 /* ---- paths_readout.cu ---- */
 void cuda_path_scores(vlp_compute *compute, const path_work *work, const path_operands *operands);
+void cuda_path_readout_backward(vlp_compute *compute, const path_work *work,
+                                const path_operands *operands);
+
+/* ---- paths_loss.cu ---- */
 /* Losses of the keys, and gradients of the scores. */
 void cuda_path_loss(vlp_compute *compute, const path_work *work, const vlp_path_graph *graph,
                     const uint8_t *hidden, const vlp_path_options *options);
-void cuda_path_readout_backward(vlp_compute *compute, const path_work *work,
-                                const path_operands *operands);
 
 /* ---- paths_weights.cu ---- */
 /* q, w_l, x_0. */
@@ -215,22 +241,17 @@ __host__ __device__ inline int64_t path_kept(const path_work &work, int32_t laye
     return (work.keep ? layer : layer & 1) * work.capacity;
 }
 
-/* Sites of an octet begin at `hubs` + node for hubs, at `others` + node for other nodes. */
-struct path_octet {
-    int32_t hubs, others;
-};
-
-__device__ inline path_octet path_octet_of(const path_work &work, int32_t octet) {
-    int32_t count = work.graph.entities - work.graph.hubs;
-    return {octet * work.graph.hubs, work.octets * work.graph.hubs + octet * count - work.graph.hubs};
-}
-
-__device__ inline int32_t path_site(const path_work &work, path_octet octet, int32_t node) {
-    return node + (node < work.graph.hubs ? octet.hubs : octet.others);
-}
-
 __device__ inline bool path_has_row(uint2 site, int32_t key) {
     return site.x >> key & 1;
+}
+
+/* Of an entry of `rows`. */
+__device__ inline int32_t path_key_of(uint32_t listed) {
+    return static_cast<int32_t>(listed >> PATH_NODE_BITS);
+}
+
+__device__ inline int32_t path_node_of(uint32_t listed) {
+    return static_cast<int32_t>(listed & ((1u << PATH_NODE_BITS) - 1));
 }
 
 /* The row of key 0 .. 7 of an octet. */
@@ -241,9 +262,18 @@ __device__ inline int32_t path_row(uint2 site, int32_t key) {
 /* The row of a key of the group at a node; -1: none. */
 __device__ inline int32_t path_find_row(const path_work &work, const path_level &level, int32_t key,
                                         int32_t node) {
-    path_octet octet = path_octet_of(work, key / PATH_OCTET);
-    uint2 site = level.sites[path_site(work, octet, node)];
+    uint2 site = level.sites[static_cast<int64_t>(key / PATH_OCTET) * work.graph.entities + node];
     return path_has_row(site, key % PATH_OCTET) ? path_row(site, key % PATH_OCTET) : -1;
+}
+
+/* Raises a kernel's shared memory above what every kernel has. */
+template <class Kernel>
+static inline void path_allow_shared(vlp_compute *compute, Kernel kernel, size_t bytes) {
+    if (bytes > 48 << 10)
+        cuda_note(compute,
+                  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       static_cast<int>(bytes)),
+                  "shared memory of a kernel");
 }
 
 /* ---- Eight numbers ------------------------------------------------------------------------------- */

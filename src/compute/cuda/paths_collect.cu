@@ -37,15 +37,20 @@ template <class T> struct arrival {
     int32_t row; /* -1: the message is not read */
 };
 
-template <class T, bool CHECK>
+template <class T, bool CHECK, bool DENSE>
 __device__ static arrival<T> load_arrival(const path_work &work, const collect_operands<T> &in,
                                           const path_thread &at, int32_t slot_at) {
     arrival<T> out = {zero_eight<T>(), zero_eight<T>(), make_uint4(0, 0, 0, 0),
                       work.graph.slots[slot_at], -1};
-    uint2 site = in.targets.sites[path_site(work, at.sites, out.slot.node)];
-    if (at.row < 0 || !path_has_row(site, at.key)) return out;
     if (CHECK && (work.out[slot_at] & at.bit)) return out;
-    out.row = path_row(site, at.key);
+    int64_t target = static_cast<int64_t>(at.octet) * work.graph.entities + out.slot.node;
+    if (DENSE) {
+        out.row = static_cast<int32_t>(target) * PATH_OCTET + at.key;
+    } else {
+        uint2 site = in.targets.sites[target];
+        if (at.row < 0 || !path_has_row(site, at.key)) return out;
+        out.row = path_row(site, at.key);
+    }
     int64_t place = static_cast<int64_t>(out.row) * (work.dim / 8) + at.part;
     out.constant = load_eight(in.gradients + 16 * place);
     out.slope = load_eight(in.gradients + 16 * place + 8);
@@ -55,7 +60,8 @@ __device__ static arrival<T> load_arrival(const path_work &work, const collect_o
 
 /* Bytes of a word that are equal to those of another: 0x80 in each. */
 __device__ static uint32_t equal_bytes(uint32_t a, uint32_t b) {
-    return __vcmpeq4(a, b) & 0x80808080u;
+    uint32_t differ = a ^ b;
+    return ~(((differ & 0x7f7f7f7fu) + 0x7f7f7f7fu) | differ) & 0x80808080u;
 }
 
 /* Adds the gradients of the extremes that a message was. */
@@ -67,7 +73,7 @@ __device__ static void add_extremes(float (&to)[8], const path_work &work, const
                         equal_bytes(from.arguments.z, bytes), equal_bytes(from.arguments.w, bytes)};
     if (!(hits[0] | hits[1] | hits[2] | hits[3])) return;
     if (from.slot.node < work.graph.hubs) { /* only the low bytes are equal so far */
-        int64_t site = path_site(work, at.sites, from.slot.node);
+        int64_t site = static_cast<int64_t>(at.octet) * work.graph.hubs + from.slot.node;
         const int2 *full = in.hub_arguments + (site * PATH_OCTET + at.key) * work.dim + 8 * at.part;
 #pragma unroll
         for (int i = 0; i < 8; i++) {
@@ -99,12 +105,13 @@ struct segment_sums {
 template <class T>
 __device__ static void end_segment(float (&state)[8], segment_sums *sums, const path_work &work,
                                    const collect_operands<T> &in, const path_thread &at,
-                                   const float (&x)[8], const path_slot &slot) {
+                                   const eight<T> &packed, const path_slot &slot) {
     int64_t row =
         (static_cast<int64_t>(at.octet) * work.graph.relations + slot.relation) * PATH_OCTET + at.key;
     int64_t place =
         (static_cast<int64_t>(at.octet) * work.graph.segments + slot.segment) * PATH_OCTET + at.key;
-    float w[8], weight[8];
+    float x[8], w[8], weight[8];
+    unpack(x, packed);
     unpack(w, load_eight(in.w + row * work.dim + 8 * at.part));
 #pragma unroll
     for (int i = 0; i < 8; i++) {
@@ -119,7 +126,7 @@ __device__ static void end_segment(float (&state)[8], segment_sums *sums, const 
 template <class T>
 __device__ static void add_arrival(float (&state)[8], segment_sums *sums, const path_work &work,
                                    const collect_operands<T> &in, const path_thread &at,
-                                   const float (&x)[8], const arrival<T> &from) {
+                                   const eight<T> &x, const arrival<T> &from) {
     if (from.row >= 0) {
         float constant[8], slope[8];
         unpack(constant, from.constant);
@@ -131,47 +138,35 @@ __device__ static void add_arrival(float (&state)[8], segment_sums *sums, const 
     if (from.slot.segment >= 0 && at.row >= 0) end_segment(state, sums, work, in, at, x, from.slot);
 }
 
-template <class T, bool CHECK>
+template <class T, bool CHECK, bool DENSE>
 __device__ static void walk(float (&state)[8], const path_work &work, const collect_operands<T> &in,
-                            const path_thread &at, const float (&x)[8], int32_t begin, int32_t end) {
-    constexpr int AHEAD = 2;
+                            const path_thread &at, const eight<T> &x) {
+    constexpr int AHEAD = 2; /* slots that are loaded before the first is used */
     segment_sums sums = {};
-    int32_t slot = begin;
-    for (; slot + AHEAD <= end; slot += AHEAD) {
+    int32_t slot = at.begin;
+    for (; slot + AHEAD <= at.end; slot += AHEAD) {
         arrival<T> next[AHEAD];
 #pragma unroll
-        for (int i = 0; i < AHEAD; i++) next[i] = load_arrival<T, CHECK>(work, in, at, slot + i);
+        for (int i = 0; i < AHEAD; i++) next[i] = load_arrival<T, CHECK, DENSE>(work, in, at, slot + i);
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) add_arrival(state, &sums, work, in, at, x, next[i]);
     }
-    for (; slot < end; slot++)
-        add_arrival(state, &sums, work, in, at, x, load_arrival<T, CHECK>(work, in, at, slot));
-}
-
-/* Slots begin .. end - 1, whole segments. */
-template <class T>
-__device__ static void walk_slots(float (&state)[8], const path_work &work,
-                                  const collect_operands<T> &in, const path_thread &at,
-                                  const float (&x)[8], int32_t begin, int32_t end) {
-    if (at.check)
-        walk<T, true>(state, work, in, at, x, begin, end);
-    else
-        walk<T, false>(state, work, in, at, x, begin, end);
+    for (; slot < at.end; slot++)
+        add_arrival(state, &sums, work, in, at, x, load_arrival<T, CHECK, DENSE>(work, in, at, slot));
 }
 
 template <class T>
-__device__ static void load_state(float (&x)[8], const path_work &work, const collect_operands<T> &in,
-                                  const path_thread &at) {
-    eight<T> packed = zero_eight<T>();
-    if (at.row >= 0) packed = load_eight(in.x + static_cast<int64_t>(at.row) * work.dim + 8 * at.part);
-    unpack(x, packed);
+__device__ static eight<T> load_state(const path_work &work, const collect_operands<T> &in,
+                                      const path_thread &at) {
+    if (at.row < 0) return zero_eight<T>();
+    return load_eight(in.x + static_cast<int64_t>(at.row) * work.dim + 8 * at.part);
 }
 
 /* With what the state's row gave to itself. */
 template <class T>
 __device__ static void store_state(const path_work &work, const collect_operands<T> &in,
                                    const path_thread &at, float (&state)[8]) {
-    uint2 target = in.targets.sites[path_site(work, at.sites, at.node)];
+    uint2 target = in.targets.sites[static_cast<int64_t>(at.octet) * work.graph.entities + at.node];
     if (path_has_row(target, at.key)) {
         float own[8];
         int64_t row = path_row(target, at.key);
@@ -182,47 +177,56 @@ __device__ static void store_state(const path_work &work, const collect_operands
     store_eight(work.state_grads + static_cast<int64_t>(at.row) * work.dim + 8 * at.part, state);
 }
 
-template <class T>
-__global__ static void __launch_bounds__(PATH_THREADS) collect_rows(path_work work, int32_t layer) {
-    path_thread at = thread_of(work.dim);
+/* One team per unit: a site, or a piece of a hub's. */
+template <class T, bool DENSE>
+__global__ static void __launch_bounds__(PATH_THREADS, sizeof(T) == 2 ? 3 : 2)
+    collect_rows(path_work work, int32_t layer) {
+    path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
     collect_operands<T> in = operands_of<T>(work, layer);
-    const path_counts *counts = in.sources.counts;
-    int32_t first = counts->hub_sites + static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
-    for (int32_t i = first; i < counts->sites; i += static_cast<int32_t>(gridDim.x) * at.teams) {
-        enter_site(&at, work, in.sources, in.sources.list[i]);
-        float x[8], state[8] = {};
-        load_state(x, work, in, at);
-        walk_slots(state, work, in, at, x, work.graph.begin[at.node], work.graph.begin[at.node + 1]);
-        if (at.row >= 0) store_state(work, in, at, state);
+    int32_t units = path_units(work, in.sources), step = static_cast<int32_t>(gridDim.x) * at.teams;
+    for (int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team; i < units; i += step) {
+        path_enter_unit(&at, work, in.sources, i);
+        float state[8] = {};
+        eight<T> x = load_state(work, in, at);
+        if (at.check)
+            walk<T, true, DENSE>(state, work, in, at, x);
+        else
+            walk<T, false, DENSE>(state, work, in, at, x);
+        if (at.row < 0) continue;
+        if (at.piece < 0)
+            store_state(work, in, at, state);
+        else
+            store_eight(path_hub_sums(work, at, at.piece, 0), state);
     }
 }
 
-/* One block per site of a hub. */
+/* One team per site of a hub. */
 template <class T>
 __global__ static void __launch_bounds__(PATH_THREADS) collect_hubs(path_work work, int32_t layer) {
-    __shared__ float shared[PATH_THREADS];
-    path_thread at = thread_of(work.dim);
+    path_thread at = path_thread_of(work.dim);
+    int32_t site = static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
+    if (at.team >= at.teams || site >= work.octets * work.graph.hubs) return;
     collect_operands<T> in = operands_of<T>(work, layer);
-    for (int32_t i = static_cast<int32_t>(blockIdx.x); i < in.sources.counts->hub_sites;
-         i += static_cast<int32_t>(gridDim.x)) {
-        enter_site(&at, work, in.sources, in.sources.list[i]);
-        float x[8], state[8] = {};
-        load_state(x, work, in, at);
-        int32_t begin = work.graph.begin[at.node], end = work.graph.begin[at.node + 1];
-        if (at.team < at.teams)
-            for (int32_t piece = begin + at.team * PATH_PIECE; piece < end;
-                 piece += at.teams * PATH_PIECE)
-                walk_slots(state, work, in, at, x, piece, min(piece + PATH_PIECE, end));
-        for (int k = 0; k < 8; k++) state[k] = sum_teams(state[k], shared, at);
-        if (at.team == 0 && at.row >= 0) store_state(work, in, at, state);
+    at.octet = site / work.graph.hubs;
+    at.node = site % work.graph.hubs;
+    path_enter(&at, work, in.sources);
+    if (at.row < 0) return;
+    float state[8] = {};
+#pragma unroll 4
+    for (int32_t i = work.graph.hub_piece[at.node]; i < work.graph.hub_piece[at.node + 1]; i++) {
+        float one[8];
+        unpack(one, load_eight(path_hub_sums(work, at, at.octet * work.graph.pieces + i, 0)));
+#pragma unroll
+        for (int k = 0; k < 8; k++) state[k] += one[k];
     }
+    store_state(work, in, at, state);
 }
 
 /* One team per octet and chunk. */
 template <class T>
 __global__ static void __launch_bounds__(PATH_THREADS) sum_segments(path_work work, int32_t layer) {
-    path_thread at = thread_of(work.dim);
+    path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
     const uint32_t *active = path_active_of(work, layer);
     const T *partial = static_cast<const T *>(work.partial);
@@ -233,14 +237,25 @@ __global__ static void __launch_bounds__(PATH_THREADS) sum_segments(path_work wo
         int2 range = work.graph.chunk[i % work.graph.chunks];
         uint32_t bit = 1u << (octet * PATH_OCTET + at.key);
         float sum[8] = {};
-#pragma unroll 4
-        for (int32_t segment = range.x; segment < range.y; segment++) {
-            if (!(active[work.graph.segment_node[segment]] & bit)) continue;
-            int64_t place = (static_cast<int64_t>(octet) * work.graph.segments + segment) * PATH_OCTET;
-            float one[8];
-            unpack(one, load_eight(partial + (place + at.key) * work.dim + 8 * at.part));
+        constexpr int AHEAD = 8;
+        for (int32_t first = range.x; first < range.y; first += AHEAD) {
+            eight<T> next[AHEAD];
 #pragma unroll
-            for (int k = 0; k < 8; k++) sum[k] += one[k];
+            for (int k = 0; k < AHEAD; k++) {
+                int64_t place = static_cast<int64_t>(octet) * work.graph.segments + first + k;
+                bool in = first + k < range.y && (active[work.graph.segment_node[first + k]] & bit);
+                next[k] = zero_eight<T>();
+                if (in)
+                    next[k] =
+                        load_eight(partial + (place * PATH_OCTET + at.key) * work.dim + 8 * at.part);
+            }
+#pragma unroll
+            for (int k = 0; k < AHEAD; k++) {
+                float one[8];
+                unpack(one, next[k]);
+#pragma unroll
+                for (int c = 0; c < 8; c++) sum[c] += one[c];
+            }
         }
         int64_t row = (static_cast<int64_t>(layer) * total + i) * PATH_OCTET + at.key;
         store_eight(work.chunk_sums + row * work.dim + 8 * at.part, sum);
@@ -258,21 +273,20 @@ __global__ static void message_factors(float *out, path_work work, vlp_path_grap
     path_slot slot = work.graph.slots[slot_at];
     int32_t reverse = work.graph.begin[slot.node] + slot.position;
     int32_t node = work.graph.slots[reverse].node;
-    path_thread at = thread_of(work.dim);
+    path_thread at = path_thread_of(work.dim);
     at.octet = at.key = 0;
     at.node = node;
-    at.sites = path_octet_of(work, 0);
     at.row = path_find_row(work, in.sources, 0, node);
     at.bit = 1;
     float sum = 0;
     for (at.part = 0; at.part < work.dim / 8; at.part++) {
-        arrival<T> from = load_arrival<T, true>(work, in, at, static_cast<int32_t>(slot_at));
+        arrival<T> from = load_arrival<T, true, false>(work, in, at, static_cast<int32_t>(slot_at));
         if (from.row < 0) break;
         float constant[8], slope[8], x[8], w[8];
         unpack(constant, from.constant);
         unpack(slope, from.slope);
         add_extremes(constant, work, in, at, from);
-        load_state(x, work, in, at);
+        unpack(x, load_state(work, in, at));
         unpack(w, load_eight(in.w + static_cast<int64_t>(slot.relation) * PATH_OCTET * work.dim +
                              8 * at.part));
         for (int i = 0; i < 8; i++) {
@@ -286,10 +300,14 @@ __global__ static void message_factors(float *out, path_work work, vlp_path_grap
 /* ---- Launches ------------------------------------------------------------------------------------ */
 
 template <class T> static void collect(vlp_compute *compute, const path_work *work, int32_t layer) {
-    unsigned blocks = static_cast<unsigned>(compute->multiprocessors) * 8;
-    if (work->graph.hubs > 0) LAUNCH(compute, collect_hubs<T>, blocks, PATH_THREADS, 0, *work, layer);
-    LAUNCH(compute, collect_rows<T>, blocks, PATH_THREADS, 0, *work, layer);
-    LAUNCH(compute, sum_segments<T>, blocks, PATH_THREADS, 0, *work, layer);
+    unsigned blocks = static_cast<unsigned>(compute->multiprocessors);
+    int32_t teams = PATH_THREADS / (PATH_OCTET * (work->dim / 8));
+    auto rows = work->dense && layer > 0 ? collect_rows<T, true> : collect_rows<T, false>;
+    LAUNCH(compute, rows, 3 * blocks, PATH_THREADS, 0, *work, layer);
+    if (work->graph.hubs > 0)
+        LAUNCH(compute, collect_hubs<T>, cuda_blocks(work->octets * work->graph.hubs, teams),
+               PATH_THREADS, 0, *work, layer);
+    LAUNCH(compute, sum_segments<T>, 8 * blocks, PATH_THREADS, 0, *work, layer);
 }
 
 void cuda_path_collect(vlp_compute *compute, const path_work *work, int32_t layer, bool bf16) {

@@ -21,9 +21,9 @@ struct host_graph {
 };
 
 struct host_layout {
-    std::vector<int32_t> entity, node, begin, segment_node, relation_chunk;
+    std::vector<int32_t> entity, node, begin, segment_node, relation_chunk, hub_piece;
     std::vector<path_slot> slots;
-    std::vector<int2> triples, chunk;
+    std::vector<int2> triples, edges, piece, chunk;
     int32_t hubs = 0;
 };
 
@@ -54,18 +54,21 @@ void number_nodes(host_layout *to, const host_graph &graph, int32_t entities) {
         int32_t entity = to->entity[i];
         to->node[entity] = i;
         to->begin[i + 1] = to->begin[i] + static_cast<int32_t>(degree(entity));
-        to->hubs += degree(entity) > PATH_HUB;
+        to->hubs += degree(entity) > PATH_PIECE;
     }
 }
 
 void set_slots(host_layout *to, const host_graph &graph, int32_t half, int64_t triples) {
     to->slots.resize(2 * static_cast<size_t>(triples));
+    to->edges.resize(2 * static_cast<size_t>(triples));
     to->triples.resize(static_cast<size_t>(triples));
     for (size_t i = 0; i < to->entity.size(); i++) {
         int64_t first = graph.offset[to->entity[i]];
         for (int32_t at = to->begin[i]; at < to->begin[i + 1]; at++) {
             int64_t slot = first + at - to->begin[i];
             to->slots[at] = {to->node[graph.neighbor[slot]], graph.relation[slot], 0, -1};
+            to->edges[at] = {to->node[graph.neighbor[slot]],
+                             vlp_path_inverse(graph.relation[slot], 2 * half)};
             int2 *both = &to->triples[graph.triple[slot]];
             (graph.relation[slot] < half ? both->x : both->y) = at;
         }
@@ -73,6 +76,15 @@ void set_slots(host_layout *to, const host_graph &graph, int32_t half, int64_t t
     for (int2 both : to->triples) {
         to->slots[both.x].position = both.y - to->begin[to->slots[both.x].node];
         to->slots[both.y].position = both.x - to->begin[to->slots[both.y].node];
+    }
+}
+
+void set_pieces(host_layout *to) {
+    to->hub_piece.assign(1, 0);
+    for (int32_t i = 0; i < to->hubs; i++) {
+        for (int32_t at = to->begin[i]; at < to->begin[i + 1]; at += PATH_PIECE)
+            to->piece.push_back({i, at});
+        to->hub_piece.push_back(static_cast<int32_t>(to->piece.size()));
     }
 }
 
@@ -127,6 +139,9 @@ void put_arrays(path_layout *to, uploader *target, const host_layout &from) {
     to->node = target->put(from.node);
     to->begin = target->put(from.begin);
     to->slots = target->put(from.slots);
+    to->edges = target->put(from.edges);
+    to->piece = target->put(from.piece);
+    to->hub_piece = target->put(from.hub_piece);
     to->triples = target->put(from.triples);
     to->segment_node = target->put(from.segment_node);
     to->chunk = target->put(from.chunk);
@@ -139,10 +154,12 @@ void make_layout(vlp_compute *compute, cuda_path_graph *out) {
     host_layout host;
     number_nodes(&host, source, graph->entities);
     set_slots(&host, source, graph->relations / 2, graph->triples);
+    set_pieces(&host);
     set_segments(&host, graph->relations);
     out->layout.entities = graph->entities;
     out->layout.relations = graph->relations;
     out->layout.hubs = host.hubs;
+    out->layout.pieces = static_cast<int32_t>(host.piece.size());
     out->layout.segments = static_cast<int32_t>(host.segment_node.size());
     out->layout.chunks = static_cast<int32_t>(host.chunk.size());
     out->layout.slot_count = 2 * graph->triples;

@@ -67,7 +67,7 @@ template <class T, bool TRACK> struct extremes {
 /* ---- Forward ------------------------------------------------------------------------------------- */
 
 template <class T> struct aggregate_operands {
-    const T *x, *w;     /* of the layer; w: of the octet */
+    const T *x, *w;     /* of the layer; w: of its first octet */
     path_level sources; /* rows of x */
 };
 
@@ -81,25 +81,29 @@ __device__ static aggregate_operands<T> operands_of(const path_work &work, int32
     return out;
 }
 
-/* A message: its factors, and whether it is read. */
+/* A message: its factors, and whether its edge is out of the graph. */
 template <class T> struct message {
     eight<T> x, w;
     bool out;
 };
 
-template <class T, bool CHECK>
-__device__ static message<T> load_message(const path_work &work, const aggregate_operands<T> &in,
-                                          const path_thread &at, int32_t slot_at) {
-    path_slot slot = work.graph.slots[slot_at];
-    uint2 site = in.sources.sites[path_site(work, at.sites, slot.node)];
+/* x, w, sites: of the thread's octet, the first two of its key and part. */
+template <class T, bool CHECK, bool DENSE>
+__device__ static message<T> load_message(const path_work &work, const T *x, const T *w,
+                                          const uint2 *sites, const path_thread &at, int32_t slot) {
+    int2 edge = work.graph.edges[slot];
+    int32_t stride = PATH_OCTET * work.dim;
     message<T> out = {zero_eight<T>(), zero_eight<T>(), false};
-    if (CHECK) out.out = work.out[slot_at] & at.bit;
+    if (CHECK) out.out = work.out[slot] & at.bit;
+    if (DENSE) {
+        out.w = load_eight(w + static_cast<int64_t>(edge.y) * stride);
+        if (!CHECK || !out.out) out.x = load_eight(x + static_cast<int64_t>(edge.x) * stride);
+        return out;
+    }
+    uint2 site = sites[edge.x];
     if (at.row < 0 || !path_has_row(site, at.key) || out.out) return out;
-    int32_t relation = vlp_path_inverse(slot.relation, work.graph.relations);
-    int64_t w_row =
-        (static_cast<int64_t>(at.octet) * work.graph.relations + relation) * PATH_OCTET + at.key;
-    out.x = load_eight(in.x + static_cast<int64_t>(path_row(site, at.key)) * work.dim + 8 * at.part);
-    out.w = load_eight(in.w + w_row * work.dim + 8 * at.part);
+    out.x = load_eight(x + static_cast<int64_t>(path_row(site, at.key)) * work.dim);
+    out.w = load_eight(w + static_cast<int64_t>(edge.y) * stride);
     return out;
 }
 
@@ -125,34 +129,30 @@ __device__ static void add_message(sums *to, extremes<T, TRACK> *best, const mes
     }
 }
 
-/* Slots begin .. end - 1, at most 254. */
-template <class T, bool TRACK, bool CHECK>
+template <class T, bool TRACK, bool CHECK, bool DENSE>
 __device__ static void walk(sums *to, extremes<T, TRACK> *best, const path_work &work,
-                            const aggregate_operands<T> &in, const path_thread &at, int32_t begin,
-                            int32_t end) {
-    constexpr int AHEAD = sizeof(T) == 2 ? 4 : 2; /* messages that are loaded before the first is used */
-    int32_t slot = begin;
-    for (; slot + AHEAD <= end; slot += AHEAD) {
+                            const aggregate_operands<T> &in, const path_thread &at) {
+    constexpr int AHEAD =
+        sizeof(T) == 2 && DENSE ? 4 : 2; /* messages that are loaded before the first is used */
+    int64_t octet = at.octet, entities = work.graph.entities, stride = PATH_OCTET * work.dim;
+    int32_t column = 8 * at.part;
+    const uint2 *sites = in.sources.sites + octet * entities;
+    const T *w = in.w + octet * work.graph.relations * stride + at.key * work.dim + column;
+    const T *x = in.x + column;
+    if (DENSE) x += octet * entities * stride + at.key * work.dim;
+    int32_t slot = at.begin;
+    for (; slot + AHEAD <= at.end; slot += AHEAD) {
         message<T> next[AHEAD];
 #pragma unroll
-        for (int i = 0; i < AHEAD; i++) next[i] = load_message<T, CHECK>(work, in, at, slot + i);
+        for (int i = 0; i < AHEAD; i++)
+            next[i] = load_message<T, CHECK, DENSE>(work, x, w, sites, at, slot + i);
 #pragma unroll
         for (int i = 0; i < AHEAD; i++)
-            add_message<T, TRACK, CHECK>(to, best, next[i], slot + i - begin + 1);
+            add_message<T, TRACK, CHECK>(to, best, next[i], slot + i - at.begin + 1);
     }
-    for (; slot < end; slot++)
-        add_message<T, TRACK, CHECK>(to, best, load_message<T, CHECK>(work, in, at, slot),
-                                     slot - begin + 1);
-}
-
-template <class T, bool TRACK>
-__device__ static void walk_slots(sums *to, extremes<T, TRACK> *best, const path_work &work,
-                                  const aggregate_operands<T> &in, const path_thread &at, int32_t begin,
-                                  int32_t end) {
-    if (at.check)
-        walk<T, TRACK, true>(to, best, work, in, at, begin, end);
-    else
-        walk<T, TRACK, false>(to, best, work, in, at, begin, end);
+    for (; slot < at.end; slot++)
+        add_message<T, TRACK, CHECK>(
+            to, best, load_message<T, CHECK, DENSE>(work, x, w, sites, at, slot), slot - at.begin + 1);
 }
 
 /* x_0 of a row: q at the head entity, as states are rounded. */
@@ -185,24 +185,24 @@ __device__ static void store_features(const path_work &work, const path_thread &
     store_eight(to + work.dim, most);
     store_eight(to + 2 * work.dim, least);
     store_eight(to + 3 * work.dim, deviation);
-    if (at.part == 0) work.degree[row] = degree;
+    if (at.part > 0) return;
+    vlp_path_graph graph = {};
+    graph.mean_log_degree = work.mean_log_degree;
+    work.degree[row] = degree;
+    work.scale[row] = vlp_path_class_scale(&graph, vlp_path_degree_class(degree));
 }
 
 /* Low bytes of slots, 1 .. the degree, 0 the boundary. */
-__device__ static uint4 low_bytes(const int32_t (&most)[8], const int32_t (&least)[8]) {
+__device__ static void store_arguments(const path_work &work, const path_thread &at, int32_t layer,
+                                       const int32_t (&most)[8], const int32_t (&least)[8]) {
     uint32_t words[4] = {0, 0, 0, 0};
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         words[i / 4] |= (static_cast<uint32_t>(most[i]) & 255u) << 8 * (i % 4);
         words[2 + i / 4] |= (static_cast<uint32_t>(least[i]) & 255u) << 8 * (i % 4);
     }
-    return make_uint4(words[0], words[1], words[2], words[3]);
-}
-
-__device__ static void store_arguments(const path_work &work, const path_thread &at, int32_t layer,
-                                       const int32_t (&most)[8], const int32_t (&least)[8]) {
-    int64_t row = layer * work.capacity + at.row;
-    work.arguments[row * (work.dim / 8) + at.part] = low_bytes(most, least);
+    work.arguments[(layer * work.capacity + at.row) * (work.dim / 8) + at.part] =
+        make_uint4(words[0], words[1], words[2], words[3]);
 }
 
 /* Whether a row's messages can differ from 0: in layer 0 those of the heads' neighbours. */
@@ -211,148 +211,145 @@ __device__ static bool has_messages(const path_work &work, const path_thread &at
     return work.hops[work.graph.entities + at.node] >> (PATH_OCTET * at.octet) & 0xff;
 }
 
-/* The degree without the edges that are out, where a row is not walked. */
+/* Edges that are out, where a row is not walked. */
 __device__ static int32_t count_out(const path_work &work, const path_thread &at) {
     int32_t count = 0;
-    for (int32_t slot = work.graph.begin[at.node]; at.check && slot < work.graph.begin[at.node + 1];
-         slot++)
+    for (int32_t slot = at.begin; at.check && slot < at.end; slot++)
         count += (work.out[slot] & at.bit) != 0;
     return count;
 }
 
+/* Of a piece of a hub: sums, values of the extremes and their slots in the row. */
 template <class T, bool KEEP>
-__global__ static void __launch_bounds__(PATH_THREADS) aggregate_rows(path_work work, int32_t layer) {
-    path_thread at = thread_of(work.dim);
+__device__ static void store_piece(const path_work &work, const path_thread &at, const sums &all,
+                                   const extremes<T, KEEP> &best) {
+    int32_t before = at.begin - work.graph.begin[at.node];
+    float most[8], least[8], most_at[8], least_at[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        most[i] = best.value(best.most[i]), least[i] = best.value(best.least[i]);
+        int32_t high = best.most_slot(i), low = best.least_slot(i);
+        most_at[i] = __int_as_float(high ? before + high : 0);
+        least_at[i] = __int_as_float(low ? before + low : 0);
+    }
+    store_eight(path_hub_sums(work, at, at.piece, 0), all.sum);
+    store_eight(path_hub_sums(work, at, at.piece, 1), all.squares);
+    store_eight(path_hub_sums(work, at, at.piece, 2), most);
+    store_eight(path_hub_sums(work, at, at.piece, 3), least);
+    if (KEEP) store_eight(path_hub_sums(work, at, at.piece, 4), most_at);
+    if (KEEP) store_eight(path_hub_sums(work, at, at.piece, 5), least_at);
+    *path_hub_sums(work, at, at.piece, 6) = __int_as_float(all.out);
+}
+
+template <class T, bool KEEP>
+__device__ static void store_row(const path_work &work, const path_thread &at, int32_t layer,
+                                 const sums &all, const extremes<T, KEEP> &best) {
+    float most[8], least[8];
+    int32_t most_at[8], least_at[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        most[i] = best.value(best.most[i]), least[i] = best.value(best.least[i]);
+        most_at[i] = best.most_slot(i), least_at[i] = best.least_slot(i);
+    }
+    store_features<T>(work, at, layer, all, most, least);
+    if (KEEP) store_arguments(work, at, layer, most_at, least_at);
+}
+
+/* One team per unit: a site, or a piece of a hub's. Sums of a hub are without the boundary. */
+template <class T, bool KEEP, bool DENSE>
+__global__ static void __launch_bounds__(PATH_THREADS, sizeof(T) == 2 ? 3 : 2)
+    aggregate_rows(path_work work, int32_t layer) {
+    path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
     aggregate_operands<T> in = operands_of<T>(work, layer);
     path_level level = path_level_of(work, layer + 1);
-    int32_t first = level.counts->hub_sites + static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
-    for (int32_t i = first; i < level.counts->sites; i += static_cast<int32_t>(gridDim.x) * at.teams) {
-        enter_site(&at, work, level, level.list[i]);
-        float boundary[8];
-        load_boundary<T>(boundary, work, at);
+    int32_t units = path_units(work, level), step = static_cast<int32_t>(gridDim.x) * at.teams;
+    for (int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team; i < units; i += step) {
+        path_enter_unit(&at, work, level, i);
         sums all = {};
         extremes<T, KEEP> best;
-        best.start(boundary);
+        {
+            float boundary[8];
+            load_boundary<T>(boundary, work, at);
+            best.start(boundary);
+            if (at.piece < 0)
 #pragma unroll
-        for (int k = 0; k < 8; k++) all.sum[k] = boundary[k], all.squares[k] = boundary[k] * boundary[k];
-        if (has_messages(work, at, layer))
-            walk_slots(&all, &best, work, in, at, work.graph.begin[at.node],
-                       work.graph.begin[at.node + 1]);
-        else
-            all.out = count_out(work, at);
-        if (at.row < 0) continue;
-        float most[8], least[8];
-        int32_t most_at[8], least_at[8];
-#pragma unroll
-        for (int k = 0; k < 8; k++) {
-            most[k] = best.value(best.most[k]), least[k] = best.value(best.least[k]);
-            most_at[k] = best.most_slot(k), least_at[k] = best.least_slot(k);
+                for (int k = 0; k < 8; k++)
+                    all.sum[k] = boundary[k], all.squares[k] = boundary[k] * boundary[k];
         }
-        store_features<T>(work, at, layer, all, most, least);
-        if (KEEP) store_arguments(work, at, layer, most_at, least_at);
+        if (!has_messages(work, at, layer))
+            all.out = count_out(work, at);
+        else if (at.check)
+            walk<T, KEEP, true, DENSE>(&all, &best, work, in, at);
+        else
+            walk<T, KEEP, false, DENSE>(&all, &best, work, in, at);
+        if (at.row < 0) continue;
+        if (at.piece < 0)
+            store_row(work, at, layer, all, best);
+        else
+            store_piece(work, at, all, best);
     }
 }
 
-/* ---- Hubs, forward ------------------------------------------------------------------------------- */
-
-/* The best of all pieces that a team has walked. */
-struct hub_best {
-    float most[8], least[8];
-    int32_t most_at[8], least_at[8];
-
-    __device__ void take(int i, float high, int32_t high_at, float low, int32_t low_at) {
-        if (high > most[i]) most[i] = high, most_at[i] = high_at;
-        if (low < least[i]) least[i] = low, least_at[i] = low_at;
+/* One team per site of a hub. */
+template <class T, bool KEEP>
+__global__ static void __launch_bounds__(PATH_THREADS) finish_hubs(path_work work, int32_t layer) {
+    path_thread at = path_thread_of(work.dim);
+    int32_t site = static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
+    if (at.team >= at.teams || site >= work.octets * work.graph.hubs) return;
+    at.octet = site / work.graph.hubs;
+    at.node = site % work.graph.hubs;
+    path_enter(&at, work, path_level_of(work, layer + 1));
+    if (at.row < 0) return;
+    float boundary[8], most[8], least[8];
+    int32_t most_at[8] = {}, least_at[8] = {};
+    sums all = {};
+    load_boundary<T>(boundary, work, at);
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+        most[k] = least[k] = all.sum[k] = boundary[k];
+        all.squares[k] = boundary[k] * boundary[k];
     }
-};
-
-/* The best of all teams, for the first. */
-__device__ static void merge_teams(hub_best *best, float *values, int32_t *slots,
-                                   const path_thread &at) {
-    for (int i = 0; i < 8; i++)
-        for (int side = 0; side < 2; side++) {
-            __syncthreads();
-            values[threadIdx.x] = side ? best->least[i] : best->most[i];
-            slots[threadIdx.x] = side ? best->least_at[i] : best->most_at[i];
-            __syncthreads();
-            for (int32_t team = 1; at.team == 0 && team < at.teams; team++) {
-                float value = values[team * at.size + at.lane];
-                int32_t slot = slots[team * at.size + at.lane];
-                if (side)
-                    best->take(i, -INFINITY, 0, value, slot);
-                else
-                    best->take(i, value, slot, INFINITY, 0);
+    for (int32_t i = work.graph.hub_piece[at.node]; i < work.graph.hub_piece[at.node + 1]; i++) {
+        int32_t piece = at.octet * work.graph.pieces + i;
+        float values[6][8];
+#pragma unroll
+        for (int array = 0; array < (KEEP ? 6 : 4); array++)
+            unpack(values[array], load_eight(path_hub_sums(work, at, piece, array)));
+        all.out += __float_as_int(*path_hub_sums(work, at, piece, 6));
+#pragma unroll
+        for (int k = 0; k < 8; k++) {
+            all.sum[k] += values[0][k];
+            all.squares[k] += values[1][k];
+            if (values[2][k] > most[k]) {
+                most[k] = values[2][k];
+                if (KEEP) most_at[k] = __float_as_int(values[4][k]);
+            }
+            if (values[3][k] < least[k]) {
+                least[k] = values[3][k];
+                if (KEEP) least_at[k] = __float_as_int(values[5][k]);
             }
         }
-}
-
-template <class T, bool KEEP>
-__device__ static void walk_pieces(sums *all, hub_best *total, const path_work &work,
-                                   const aggregate_operands<T> &in, const path_thread &at,
-                                   const float (&boundary)[8]) {
-    int32_t begin = work.graph.begin[at.node], end = work.graph.begin[at.node + 1];
-    for (int32_t piece = begin + at.team * PATH_PIECE; piece < end; piece += at.teams * PATH_PIECE) {
-        extremes<T, KEEP> best;
-        best.start(boundary);
-        walk_slots(all, &best, work, in, at, piece, min(piece + PATH_PIECE, end));
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            total->take(i, best.value(best.most[i]), piece - begin + best.most_slot(i),
-                        best.value(best.least[i]), piece - begin + best.least_slot(i));
     }
-}
-
-/* One block per row of a site of a hub. */
-template <class T, bool KEEP>
-__global__ static void __launch_bounds__(PATH_THREADS) aggregate_hubs(path_work work, int32_t layer) {
-    __shared__ float values[PATH_THREADS];
-    __shared__ int32_t slots[PATH_THREADS];
-    path_thread at = thread_of(work.dim);
-    aggregate_operands<T> in = operands_of<T>(work, layer);
-    path_level level = path_level_of(work, layer + 1);
-    for (int32_t i = static_cast<int32_t>(blockIdx.x); i < level.counts->hub_sites;
-         i += static_cast<int32_t>(gridDim.x)) {
-        enter_site(&at, work, level, level.list[i]);
-        float boundary[8];
-        load_boundary<T>(boundary, work, at);
-        sums all = {};
-        hub_best best;
-#pragma unroll
-        for (int k = 0; k < 8; k++) {
-            best.most[k] = best.least[k] = boundary[k];
-            best.most_at[k] = best.least_at[k] = 0;
-        }
-        if (at.team < at.teams) walk_pieces<T, KEEP>(&all, &best, work, in, at, boundary);
-        for (int k = 0; k < 8; k++) {
-            all.sum[k] = sum_teams(all.sum[k], values, at) + boundary[k];
-            all.squares[k] = sum_teams(all.squares[k], values, at) + boundary[k] * boundary[k];
-        }
-        all.out = static_cast<int32_t>(sum_teams(static_cast<float>(all.out), values, at));
-        merge_teams(&best, values, slots, at);
-        if (at.team != 0 || at.row < 0) continue;
-        store_features<T>(work, at, layer, all, best.most, best.least);
-        if (!KEEP) continue;
-        store_arguments(work, at, layer, best.most_at, best.least_at);
-        int64_t hub_sites = static_cast<int64_t>(work.octets) * work.graph.hubs;
-        int64_t site = layer * hub_sites + path_site(work, at.sites, at.node);
-        int2 *to = work.hub_arguments + (site * PATH_OCTET + at.key) * work.dim + 8 * at.part;
-        for (int k = 0; k < 8; k++) to[k] = make_int2(best.most_at[k], best.least_at[k]);
-    }
-}
-
-static unsigned row_blocks(const vlp_compute *compute) {
-    return static_cast<unsigned>(compute->multiprocessors) * 8;
+    store_features<T>(work, at, layer, all, most, least);
+    if (!KEEP) return;
+    store_arguments(work, at, layer, most_at, least_at);
+    int64_t place = static_cast<int64_t>(layer) * work.octets * work.graph.hubs + site;
+    int2 *to = work.hub_arguments + (place * PATH_OCTET + at.key) * work.dim + 8 * at.part;
+    for (int k = 0; k < 8; k++) to[k] = make_int2(most_at[k], least_at[k]);
 }
 
 template <class T, bool KEEP>
 static void aggregate(vlp_compute *compute, const path_work *work, int32_t layer) {
-    if (work->graph.hubs > 0) {
-        auto hubs = aggregate_hubs<T, KEEP>;
-        LAUNCH(compute, hubs, row_blocks(compute), PATH_THREADS, 0, *work, layer);
-    }
-    auto rows = aggregate_rows<T, KEEP>;
-    LAUNCH(compute, rows, row_blocks(compute), PATH_THREADS, 0, *work, layer);
+    unsigned blocks = static_cast<unsigned>(compute->multiprocessors) * 3;
+    int32_t teams = PATH_THREADS / (PATH_OCTET * (work->dim / 8));
+    auto rows =
+        work->dense && layer > 0 ? aggregate_rows<T, KEEP, true> : aggregate_rows<T, KEEP, false>;
+    auto hubs = finish_hubs<T, KEEP>;
+    LAUNCH(compute, rows, blocks, PATH_THREADS, 0, *work, layer);
+    if (work->graph.hubs > 0)
+        LAUNCH(compute, hubs, cuda_blocks(work->octets * work->graph.hubs, teams), PATH_THREADS, 0,
+               *work, layer);
 }
 
 void cuda_path_aggregate(vlp_compute *compute, const path_work *work, int32_t layer, bool bf16) {

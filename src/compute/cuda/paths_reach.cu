@@ -26,14 +26,8 @@ __global__ static void hide(path_work work, vlp_path_graph graph, const uint8_t 
         int32_t answer = work.graph.slots[first + i].node;
         atomicOr(work.known + answer, bit);
         if (!hidden[key.hidden + i]) continue;
-        switch (hiding) {
-        case VLP_PATH_HIDE_EDGE:
-            take_out(work, key.head, first + i, bit);
-            break;
-        case VLP_PATH_HIDE_PAIR:
-            atomicOr(work.hidden + answer, bit);
-            break;
-        }
+        atomicOr(work.hidden + answer, bit);
+        if (hiding == VLP_PATH_HIDE_EDGE) take_out(work, key.head, first + i, bit);
     }
     if (hiding != VLP_PATH_HIDE_PAIR) return;
     __syncthreads();
@@ -282,30 +276,23 @@ enum { SITE_THREADS = 512 };
 /* The keys of a site with a row, and its octet and node. */
 __device__ static uint32_t site_keys(const path_work &work, const uint32_t *active, int64_t site,
                                      int32_t *octet, int32_t *node) {
-    int64_t hub_sites = static_cast<int64_t>(work.octets) * work.graph.hubs;
     if (site >= path_sites(work)) return 0;
-    int32_t others = work.graph.entities - work.graph.hubs;
-    if (site < hub_sites) {
-        *octet = static_cast<int32_t>(site / work.graph.hubs);
-        *node = static_cast<int32_t>(site % work.graph.hubs);
-    } else {
-        *octet = static_cast<int32_t>((site - hub_sites) / others);
-        *node = work.graph.hubs + static_cast<int32_t>((site - hub_sites) % others);
-    }
+    *octet = static_cast<int32_t>(site / work.graph.entities);
+    *node = static_cast<int32_t>(site % work.graph.entities);
     return active[*node] >> (PATH_OCTET * *octet) & 0xff;
 }
 
-/* Sites with rows above, rows below. */
-__device__ static uint64_t site_count(uint32_t keys) {
-    return static_cast<uint64_t>(keys != 0) << 32 | static_cast<uint64_t>(__popc(keys));
+/* Sites that are listed above, rows below. */
+__device__ static uint64_t site_count(uint32_t keys, bool listed) {
+    return static_cast<uint64_t>(listed) << 32 | static_cast<uint64_t>(__popc(keys));
 }
 
 __global__ static void count_sites(path_work work) {
     __shared__ uint64_t shared[32];
-    int32_t octet, node, level = static_cast<int32_t>(blockIdx.y);
+    int32_t octet, node = 0, level = static_cast<int32_t>(blockIdx.y);
     int64_t site = static_cast<int64_t>(blockIdx.x) * SITE_THREADS + threadIdx.x;
     uint32_t keys = site_keys(work, path_active_of(work, level), site, &octet, &node);
-    uint64_t sum = block_sum(site_count(keys), shared);
+    uint64_t sum = block_sum(site_count(keys, keys && node >= work.graph.hubs), shared);
     if (threadIdx.x == 0) work.site_sums[level * gridDim.x + blockIdx.x] = sum;
 }
 
@@ -315,18 +302,19 @@ __global__ static void place_sites(path_work work) {
     __shared__ uint64_t shared[32];
     int32_t octet = 0, node = 0, level = static_cast<int32_t>(blockIdx.y);
     int64_t site = static_cast<int64_t>(blockIdx.x) * SITE_THREADS + threadIdx.x;
-    int64_t sites = path_sites(work), hub_sites = static_cast<int64_t>(work.octets) * work.graph.hubs;
+    int64_t sites = path_sites(work);
     uint64_t before = 0, at, total;
     for (unsigned i = threadIdx.x; i < blockIdx.x; i += SITE_THREADS)
         before += work.site_sums[level * gridDim.x + i];
     before = block_sum(before, shared);
     uint32_t keys = site_keys(work, path_active_of(work, level), site, &octet, &node);
-    Scan(storage).ExclusiveSum(site_count(keys), at, total);
+    bool listed = keys && node >= work.graph.hubs;
+    Scan(storage).ExclusiveSum(site_count(keys, listed), at, total);
     at += before;
     if (site >= sites) return;
     uint32_t row = static_cast<uint32_t>(at), place = static_cast<uint32_t>(at >> 32);
     work.sites[level * sites + site] = make_uint2(keys, row);
-    if (keys)
+    if (listed)
         work.list[level * sites + place] = static_cast<uint32_t>(node) | static_cast<uint32_t>(octet)
                                                                              << 30;
     for (uint32_t left = keys; left; left &= left - 1) {
@@ -334,16 +322,13 @@ __global__ static void place_sites(path_work work) {
             static_cast<uint32_t>(octet) * PATH_OCTET + static_cast<uint32_t>(__ffs(left) - 1);
         work.rows[level * work.capacity + row++] = static_cast<uint32_t>(node) | key << PATH_NODE_BITS;
     }
-    path_counts *counts = work.counts + level;
-    if (site == hub_sites) counts->hub_sites = static_cast<int32_t>(place);
-    if (site + 1 < sites) return;
-    counts->rows = static_cast<int32_t>(row);
-    counts->sites = static_cast<int32_t>(place + (keys != 0));
-    if (hub_sites == sites) counts->hub_sites = counts->sites;
+    if (site + 1 == sites)
+        work.counts[level] = {static_cast<int32_t>(row), static_cast<int32_t>(place + listed)};
 }
 
 void cuda_path_reach(vlp_compute *compute, path_work *work, const vlp_path_form *form,
                      const path_scope *scope) {
+    work->dense = scope->all && !form->reached_only && work->keys % PATH_OCTET == 0;
     search(compute, work, form);
     find_active(compute, work, form, scope);
     dim3 grid(cuda_blocks(path_sites(*work), SITE_THREADS), static_cast<unsigned>(work->levels));

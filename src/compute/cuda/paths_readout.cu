@@ -1,20 +1,12 @@
-/* The readout of the last states, in fp32; the loss of every key over its candidates; and the way back
- * to the states. */
+/* The readout of the last states, in fp32, and the way back to them. */
 #include "compute/cuda/paths_outer.h"
+#include "compute/cuda/paths_readout.h"
 
 enum {
     WARPS = PATH_THREADS / 32,
     EACH = 4,                          /* rows per warp at a time */
     READOUT_ROWS = WARPS * EACH,       /* rows of a block at a time */
     UNITS = 2 * VLP_PATH_MAX_DIM / 32, /* of the hidden layer, per lane, at most */
-    LOSS_THREADS = 1024
-};
-
-/* What the readout is computed with. */
-struct readout_operands {
-    const float *hidden; /* (2 dim, 2 dim): of x, of q */
-    const float *bias;   /* (2 dim) */
-    const float *output; /* (2 dim + 1) */
 };
 
 static readout_operands operands_of(const path_operands *operands) {
@@ -108,145 +100,17 @@ __global__ static void __launch_bounds__(PATH_THREADS) read_states(path_work wor
     }
 }
 
-/* Raises a kernel's shared memory above what every kernel has. */
-template <class Kernel> static void allow_shared(vlp_compute *compute, Kernel kernel, size_t bytes) {
-    if (bytes > 48 << 10)
-        cuda_note(compute,
-                  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                       static_cast<int>(bytes)),
-                  "shared memory of a kernel");
-}
-
 void cuda_path_scores(vlp_compute *compute, const path_work *work, const path_operands *operands) {
     size_t d = static_cast<size_t>(work->dim), bytes = (2 * d * d + READOUT_ROWS * d) * sizeof(float);
     readout_operands in = operands_of(operands);
     LAUNCH(compute, open_readout, static_cast<unsigned>(work->keys), PATH_THREADS, 0, *work, in);
-    allow_shared(compute, read_states, bytes);
+    if (cuda_path_read_dim(work->dim)) {
+        cuda_path_read_rows(compute, work, in);
+        return;
+    }
+    path_allow_shared(compute, read_states, bytes);
     LAUNCH(compute, read_states, static_cast<unsigned>(compute->multiprocessors) * 4, PATH_THREADS,
            bytes, *work, in);
-}
-
-/* ---- The loss ------------------------------------------------------------------------------------ */
-
-/* The candidates of a key, of which each thread of the block sees its own nodes. */
-struct candidates {
-    const path_work *work;
-    path_level level;
-    int32_t key;
-    const uint32_t *near_hops; /* NULL: none is near, unless all are */
-    float correction;          /* of those that are not near */
-
-    /* The row of a node that competes; -1: it is no candidate, or an answer. */
-    __device__ int32_t competitor(int32_t node) const {
-        return work->known[node] >> key & 1 ? -1 : path_find_row(*work, level, key, node);
-    }
-    __device__ float logit(int32_t node, int32_t row) const {
-        bool is_near = correction == 0 || (near_hops && (near_hops[node] >> key & 1));
-        return work->scores[row] - (is_near ? 0.0f : correction);
-    }
-};
-
-/* The softmax over the candidates that compete, as exponentials of what is above the largest. */
-struct softmax {
-    float largest;
-    double total, zero; /* zero: the part of the entities without a state */
-};
-
-__device__ static softmax sum_candidates(const candidates &all, const uint32_t *reached, double *shared,
-                                         float *shared_max) {
-    const path_work &work = *all.work;
-    softmax out = {-INFINITY, 0, 0};
-    double unreached = 0;
-    for (int32_t node = threadIdx.x; node < work.graph.entities; node += LOSS_THREADS) {
-        int32_t row = all.competitor(node);
-        if (row >= 0) out.largest = fmaxf(out.largest, all.logit(node, row));
-        /* Answers among them do not compete. */
-        unreached += reached && !((reached[node] | work.known[node]) >> all.key & 1);
-    }
-    unreached = block_sum(unreached, shared);
-    out.largest = block_max(out.largest, shared_max);
-    float zero_score = work.zero_score[all.key];
-    if (unreached > 0) out.largest = fmaxf(out.largest, zero_score);
-    if (out.largest == -INFINITY) return out;
-    for (int32_t node = threadIdx.x; node < work.graph.entities; node += LOSS_THREADS) {
-        int32_t row = all.competitor(node);
-        if (row >= 0) out.total += static_cast<double>(expf(all.logit(node, row) - out.largest));
-    }
-    out.total = block_sum(out.total, shared);
-    if (unreached > 0) out.zero = unreached * exp(static_cast<double>(zero_score - out.largest));
-    out.total += out.zero;
-    return out;
-}
-
-/* Softmax weights become gradients: small ones are kept with a probability in proportion. */
-__device__ static void set_gradients(const candidates &all, const softmax &sums, double sum, float prune,
-                                     uint64_t seed) {
-    const path_work &work = *all.work;
-    float scale = sums.total > 0 ? static_cast<float>(sum / sums.total) : 0.0f;
-    float least = prune * static_cast<float>(sums.total);
-    for (int32_t node = threadIdx.x; node < work.graph.entities; node += LOSS_THREADS) {
-        int32_t row = path_find_row(work, all.level, all.key, node);
-        if (row < 0) continue;
-        float grad = 0;
-        if (!(work.known[node] >> all.key & 1) && sums.total > 0)
-            grad = expf(all.logit(node, row) - sums.largest);
-        if (grad < least && grad > 0) {
-            vlp_random4 r = vlp_random(seed, VLP_STREAM_PATH_GRADIENTS, 0,
-                                       static_cast<uint32_t>(work.graph.entity[node]));
-            grad = vlp_random_unit(r.v[0]) * least < grad ? least : 0.0f;
-        }
-        work.score_grads[row] = grad * scale;
-    }
-}
-
-/* One block per key. */
-__global__ static void __launch_bounds__(LOSS_THREADS)
-    key_loss(path_work work, vlp_path_graph graph, const uint8_t *hidden, const uint32_t *reached,
-             float correction, float prune) {
-    __shared__ double shared[32];
-    __shared__ float shared_max[32];
-    int32_t index = static_cast<int32_t>(blockIdx.x);
-    path_key key = work.key[index];
-    candidates all = {&work, path_level_of(work, work.layers), index, work.near_hops, correction};
-    softmax sums = sum_candidates(all, reached, shared, shared_max);
-    double log_total = static_cast<double>(sums.largest) + log(sums.total), loss = 0, sum = 0, count = 0;
-    float zero_score = work.zero_score[index];
-    for (int32_t i = threadIdx.x; i < key.answers; i += LOSS_THREADS) count += hidden[key.hidden + i];
-    double weight = key.weight / block_sum(count, shared), zero_change = 0;
-    for (int32_t i = threadIdx.x; i < key.answers && sums.total > 0; i += LOSS_THREADS) {
-        if (!hidden[key.hidden + i]) continue;
-        int32_t row =
-            path_find_row(work, all.level, index, work.graph.node[graph.neighbor[key.answer + i]]);
-        double above = log_total - static_cast<double>(row >= 0 ? work.scores[row] : zero_score);
-        loss += weight * (above > 0 ? above + log1p(exp(-above)) : log1p(exp(above)));
-        sum += weight / (1 + exp(-above));
-        if (row < 0) zero_change += weight / (1 + exp(-above));
-    }
-    loss = block_sum(loss, shared);
-    sum = block_sum(sum, shared);
-    zero_change = block_sum(zero_change, shared);
-    set_gradients(all, sums, sum, prune, key.seed);
-    __syncthreads();
-    for (int32_t i = threadIdx.x; i < key.answers && sums.total > 0; i += LOSS_THREADS) {
-        if (!hidden[key.hidden + i]) continue;
-        int32_t row =
-            path_find_row(work, all.level, index, work.graph.node[graph.neighbor[key.answer + i]]);
-        if (row < 0) continue;
-        double above = log_total - static_cast<double>(work.scores[row]);
-        work.score_grads[row] = -static_cast<float>(weight / (1 + exp(-above)));
-    }
-    if (threadIdx.x > 0) return;
-    double zero = sums.total > 0 ? sum * sums.zero / sums.total - zero_change : 0;
-    work.zero_grad[index] = static_cast<float>(zero);
-    work.losses[index] = loss;
-}
-
-void cuda_path_loss(vlp_compute *compute, const path_work *work, const vlp_path_graph *graph,
-                    const uint8_t *hidden, const vlp_path_options *options) {
-    uint32_t share = vlp_path_share(options->far);
-    float correction = share < 65536 ? logf(static_cast<float>(share) / 65536.0f) : 0.0f;
-    LAUNCH(compute, key_loss, static_cast<unsigned>(work->keys), LOSS_THREADS, 0, *work, *graph, hidden,
-           work->reached, correction, options->prune);
 }
 
 /* ---- Backward ------------------------------------------------------------------------------------ */
@@ -374,7 +238,11 @@ void cuda_path_readout_backward(vlp_compute *compute, const path_work *work,
                                 const path_operands *operands) {
     int32_t d = work->dim;
     size_t bytes = backward_bytes(d);
-    allow_shared(compute, readout_backward, bytes);
+    if (operands->bf16 && cuda_path_read_dim(d)) {
+        cuda_path_read_backward(compute, work, operands_of(operands));
+        return;
+    }
+    path_allow_shared(compute, readout_backward, bytes);
     LAUNCH(compute, readout_backward, static_cast<unsigned>(work->blocks), PATH_THREADS, bytes, *work,
            operands_of(operands));
     auto outer = outer_products<state_of, state_of>;

@@ -1,6 +1,7 @@
 /* The update of states: products with the features, degree scale, layer normalization, ReLU, shortcut;
  * and its gradients. In fp32, for every dimension. */
 #include "compute/cuda/paths_outer.h"
+#include "compute/cuda/paths_update.h"
 
 enum { TILE = 8 }; /* rows of a block at a time: one per warp */
 
@@ -12,14 +13,6 @@ struct update_tile {
     int32_t *states;  /* (TILE) rows of x_l, -1 */
     float *scales;    /* (TILE) s */
     uint32_t *listed; /* (TILE) node and key */
-};
-
-/* What a layer is updated with. */
-struct update_operands {
-    const float *matrix, *transposed; /* (2, 5 dim, dim); (2 dim, 5 dim) */
-    const float *bias, *norm;         /* (2, dim), (2, dim) */
-    float mean_log_degree;
-    int32_t layer;
 };
 
 static size_t tile_bytes(int32_t dim, bool backward) {
@@ -51,14 +44,9 @@ __device__ static void load_tile(const update_tile &tile, const path_work &work,
         tile.listed[warp] = 0;
         if (row < rows) {
             uint32_t listed = level.rows[row];
-            vlp_path_graph graph = {};
-            graph.mean_log_degree = in.mean_log_degree;
             tile.listed[warp] = listed;
-            tile.states[warp] =
-                path_find_row(work, before, static_cast<int32_t>(listed >> PATH_NODE_BITS),
-                              static_cast<int32_t>(listed & ((1u << PATH_NODE_BITS) - 1)));
-            tile.scales[warp] =
-                vlp_path_class_scale(&graph, vlp_path_degree_class(work.degree[kept + row]));
+            tile.states[warp] = path_find_row(work, before, path_key_of(listed), path_node_of(listed));
+            tile.scales[warp] = work.scale[kept + row];
         }
     }
     __syncwarp();
@@ -196,26 +184,6 @@ __device__ static void normalize_backward(norm_sums *sums, const update_tile &ti
     }
 }
 
-/* The boundary's gradient, for a row of a head entity. */
-__device__ static float boundary_gradient(const path_work &work, int32_t layer, int64_t row,
-                                          uint32_t listed, int32_t column, float boundary,
-                                          const float (&grads)[4]) {
-    int32_t d = work.dim, node = static_cast<int32_t>(listed & ((1u << PATH_NODE_BITS) - 1));
-    int32_t key = static_cast<int32_t>(listed >> PATH_NODE_BITS);
-    bool most, least;
-    if (node < work.graph.hubs) {
-        int64_t hub_sites = static_cast<int64_t>(work.octets) * work.graph.hubs;
-        int64_t site = layer * hub_sites + path_site(work, path_octet_of(work, key / PATH_OCTET), node);
-        int2 slots = work.hub_arguments[(site * PATH_OCTET + key % PATH_OCTET) * d + column];
-        most = slots.x == 0, least = slots.y == 0;
-    } else {
-        const uint8_t *bytes = reinterpret_cast<const uint8_t *>(
-            work.arguments + (layer * work.capacity + row) * (d / 8) + column / 8);
-        most = bytes[column % 8] == 0, least = bytes[8 + column % 8] == 0;
-    }
-    return __fmaf_rn(boundary, grads[1], grads[0]) + (most ? grads[2] : 0) + (least ? grads[3] : 0);
-}
-
 /* What a warp's row sends back: to its messages, to its own state, to the boundary. */
 template <class T>
 __device__ static void store_gradients(const update_tile &tile, const path_work &work,
@@ -223,8 +191,8 @@ __device__ static void store_gradients(const update_tile &tile, const path_work 
     int32_t d = work.dim, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const float *y = tile.y + warp * PATH_PARTS * d, *y_grad = tile.y_grad + warp * PATH_PARTS * d;
     uint32_t listed = tile.listed[warp];
-    int32_t key = static_cast<int32_t>(listed >> PATH_NODE_BITS);
-    bool head = work.key[key].head == static_cast<int32_t>(listed & ((1u << PATH_NODE_BITS) - 1));
+    int32_t key = path_key_of(listed), node = path_node_of(listed);
+    bool head = work.key[key].head == node;
     float inverse = 1.0f / static_cast<float>(work.degree[in.layer * work.capacity + row] + 1);
     for (int32_t c = lane; c < d; c += 32) {
         float mean = y[d + c], deviation = y[4 * d + c];
@@ -243,7 +211,7 @@ __device__ static void store_gradients(const update_tile &tile, const path_work 
         float q = work.query[key * d + c];
         if (sizeof(T) == 2) q = __bfloat162float(__float2bfloat16_rn(q));
         work.boundary[(static_cast<int64_t>(in.layer) * PATH_KEYS + key) * d + c] =
-            boundary_gradient(work, in.layer, row, listed, c, q, grads);
+            path_boundary_gradient(work, in.layer, row, key, node, c, q, grads);
     }
 }
 
@@ -304,26 +272,19 @@ template <class T> struct feature_of {
             return to_float(static_cast<const T *>(
                 work.features)[(layer * work.capacity + row) * 4 * d + column - d]);
         uint32_t listed = path_level_of(work, layer + 1).rows[row];
-        int64_t state = path_find_row(work, path_level_of(work, layer),
-                                      static_cast<int32_t>(listed >> PATH_NODE_BITS),
-                                      static_cast<int32_t>(listed & ((1u << PATH_NODE_BITS) - 1)));
+        int64_t state =
+            path_find_row(work, path_level_of(work, layer), path_key_of(listed), path_node_of(listed));
         if (state < 0) return 0;
         return to_float(static_cast<const T *>(work.x)[(layer * work.capacity + state) * d + column]);
     }
 };
 
 struct change_of {
-    path_work work;
-    int32_t layer;
-    float mean_log_degree;
+    const float *changes, *scale;
+    int32_t dim;
     __device__ float operator()(int32_t row, int32_t column) const {
-        int64_t at = static_cast<int64_t>(row) * work.dim;
-        if (column < work.dim) return work.changes[at + column];
-        vlp_path_graph graph = {};
-        graph.mean_log_degree = mean_log_degree;
-        int32_t degree = work.degree[layer * work.capacity + row];
-        return vlp_path_class_scale(&graph, vlp_path_degree_class(degree)) *
-               work.changes[at + column - work.dim];
+        int64_t at = static_cast<int64_t>(row) * dim;
+        return column < dim ? changes[at + column] : scale[row] * changes[at + column - dim];
     }
 };
 
@@ -337,60 +298,63 @@ __global__ static void transpose_updates(float *transposed, const float *updates
 
 /* ---- Launches ------------------------------------------------------------------------------------ */
 
+static bool on_tensor_cores(const path_work *work, const path_operands *operands) {
+    return operands->bf16 && cuda_path_mma_dim(work->dim);
+}
+
 static update_operands operands_of(const path_work *work, const path_operands *operands, int32_t layer) {
     int64_t d = work->dim, size = 2 * PATH_PARTS * d * d;
     float *const *table = operands->values.table;
-    return {table[VLP_PATH_UPDATE] + layer * size,
-            work->transposed + layer * size,
-            table[VLP_PATH_UPDATE_BIAS] + layer * 2 * d,
-            table[VLP_PATH_NORM] + layer * 2 * d,
-            operands->graph->mean_log_degree,
-            layer};
+    const float *transposed = work->transposed + layer * size;
+    return {table[VLP_PATH_UPDATE] + layer * size,       transposed,
+            reinterpret_cast<const uint2 *>(transposed), table[VLP_PATH_UPDATE_BIAS] + layer * 2 * d,
+            table[VLP_PATH_NORM] + layer * 2 * d,        layer};
 }
 
-template <class Kernel> static void allow_shared(vlp_compute *compute, Kernel kernel, size_t bytes) {
-    if (bytes <= 48 << 10) return;
-    cuda_note(compute,
-              cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(bytes)),
-              "shared memory of a kernel");
+void cuda_path_update_open(vlp_compute *compute, const path_work *work, const path_operands *operands) {
+    const float *updates = operands->values.table[VLP_PATH_UPDATE];
+    int64_t count = static_cast<int64_t>(work->layers) * 2 * PATH_PARTS * work->dim * work->dim;
+    if (on_tensor_cores(work, operands))
+        cuda_path_mma_pack(compute, work, updates);
+    else
+        LAUNCH(compute, transpose_updates, cuda_blocks(count, PATH_THREADS), PATH_THREADS, 0,
+               work->transposed, updates, work->dim, count);
 }
 
 void cuda_path_update(vlp_compute *compute, const path_work *work, const path_operands *operands,
                       int32_t layer) {
     update_operands in = operands_of(work, operands, layer);
-    size_t bytes = tile_bytes(work->dim, false);
+    if (on_tensor_cores(work, operands)) {
+        cuda_path_mma_update(compute, work, in);
+        return;
+    }
     auto kernel = operands->bf16 ? update_rows<__nv_bfloat16> : update_rows<float>;
-    LAUNCH(compute, kernel, static_cast<unsigned>(compute->multiprocessors) * 8, PATH_THREADS, bytes,
-           *work, in);
+    LAUNCH(compute, kernel, static_cast<unsigned>(compute->multiprocessors) * 8, PATH_THREADS,
+           tile_bytes(work->dim, false), *work, in);
 }
 
 template <class T>
-static void update_backward(vlp_compute *compute, const path_work *work, const path_operands *operands,
-                            int32_t layer) {
-    update_operands in = operands_of(work, operands, layer);
+static void update_backward(vlp_compute *compute, const path_work *work, const update_operands &in) {
     int32_t d = work->dim;
     int64_t size = 2 * PATH_PARTS * static_cast<int64_t>(d) * d;
     size_t bytes = tile_bytes(d, true);
     auto kernel = update_rows_backward<T>;
-    allow_shared(compute, kernel, bytes);
+    path_allow_shared(compute, kernel, bytes);
     LAUNCH(compute, kernel, static_cast<unsigned>(work->blocks), PATH_THREADS, bytes, *work, in);
     auto outer = outer_products<feature_of<T>, change_of>;
     LAUNCH(compute, outer, outer_grid(PATH_PARTS * d, 2 * d, work->blocks), PATH_THREADS, 0,
-           work->update_partial + layer * work->blocks * size, feature_of<T>{*work, layer},
-           change_of{*work, layer, in.mean_log_degree}, path_level_of(*work, layer + 1).counts,
-           PATH_PARTS * d, 2 * d, d);
+           work->update_partial + in.layer * work->blocks * size, feature_of<T>{*work, in.layer},
+           change_of{work->changes, work->scale + in.layer * work->capacity, d},
+           path_level_of(*work, in.layer + 1).counts, PATH_PARTS * d, 2 * d, d);
 }
 
 void cuda_path_update_backward(vlp_compute *compute, const path_work *work,
                                const path_operands *operands, int32_t layer) {
-    if (layer + 1 == work->layers) {
-        int64_t count = static_cast<int64_t>(work->layers) * 2 * PATH_PARTS * work->dim * work->dim;
-        LAUNCH(compute, transpose_updates, cuda_blocks(count, PATH_THREADS), PATH_THREADS, 0,
-               work->transposed, operands->values.table[VLP_PATH_UPDATE], work->dim, count);
-    }
-    if (operands->bf16)
-        update_backward<__nv_bfloat16>(compute, work, operands, layer);
+    update_operands in = operands_of(work, operands, layer);
+    if (on_tensor_cores(work, operands))
+        cuda_path_mma_backward(compute, work, in);
+    else if (operands->bf16)
+        update_backward<__nv_bfloat16>(compute, work, in);
     else
-        update_backward<float>(compute, work, operands, layer);
+        update_backward<float>(compute, work, in);
 }

@@ -2,7 +2,7 @@
  * partial sums, which are added in a fixed order. */
 #include "compute/cuda/paths.h"
 
-enum { WEIGHT_THREADS = 128, RELATION_COLUMNS = 32 };
+enum { WEIGHT_THREADS = 128, RELATION_COLUMNS = 32, COLUMN_BLOCKS = 48 };
 
 /* ---- Weights ------------------------------------------------------------------------------------- */
 
@@ -68,61 +68,73 @@ __device__ static void set_or_add(float *to, float value, bool add) {
     *to = add ? *to + value : value;
 }
 
-/* The gradient of w_l of a key: the sum of its relation's chunks. */
-__device__ static float weight_gradient(const path_work &work, int32_t layer, int32_t key,
-                                        int64_t column) {
+/* The gradients of w_l in a column, of keys first, first + KEYS_STEP, ..: sums over the relation's
+ * chunks. */
+enum { KEYS_STEP = PATH_THREADS / RELATION_COLUMNS, KEYS_EACH = PATH_KEYS / KEYS_STEP };
+
+__device__ static void weight_gradients(float (&sums)[KEYS_EACH], const path_work &work, int32_t layer,
+                                        int32_t first, int64_t column) {
     int32_t relation = static_cast<int32_t>(column / work.dim);
-    int64_t first = (static_cast<int64_t>(layer) * work.octets + key / PATH_OCTET) * work.graph.chunks;
     const float *from = work.chunk_sums + column % work.dim;
-    float sum = 0;
+    int64_t stride = static_cast<int64_t>(PATH_OCTET) * work.dim;
 #pragma unroll 4
     for (int32_t i = work.graph.relation_chunk[relation]; i < work.graph.relation_chunk[relation + 1];
          i++)
-        sum += from[((first + i) * PATH_OCTET + key % PATH_OCTET) * work.dim];
-    return sum;
+#pragma unroll
+        for (int k = 0; k < KEYS_EACH; k++) {
+            int32_t key = first + k * KEYS_STEP;
+            int64_t octet = static_cast<int64_t>(layer) * work.octets + key / PATH_OCTET;
+            if (key < work.keys)
+                sums[k] += from[(octet * work.graph.chunks + i) * stride + key % PATH_OCTET * work.dim];
+        }
 }
 
-/* One block per layer and RELATION_COLUMNS columns: through w_l = A_l q + a_l. Shared memory: the
- * gradients of w (32, columns), A (dim, columns), q (32, dim). */
+/* One block per layer and several times RELATION_COLUMNS columns: through w_l = A_l q + a_l. Shared
+ * memory: the gradients of w (32, columns), A (dim, columns), q (32, dim). */
 __global__ static void __launch_bounds__(PATH_THREADS)
     relation_gradients(path_work work, path_pointers grads, const float *matrix, bool add) {
     extern __shared__ float shared[];
-    constexpr int32_t WIDTH = RELATION_COLUMNS + 1;
+    constexpr int32_t WIDTH = RELATION_COLUMNS + 1, EACH = PATH_KEYS * VLP_PATH_MAX_DIM / PATH_THREADS;
     int32_t d = work.dim, layer = static_cast<int32_t>(blockIdx.y);
-    float *w_grad = shared, *a = w_grad + PATH_KEYS * WIDTH, *q = a + d * WIDTH;
+    int32_t c = threadIdx.x % RELATION_COLUMNS, y = threadIdx.x / RELATION_COLUMNS;
+    float *w_grad = shared, *a = w_grad + PATH_KEYS * WIDTH, *q = a + d * WIDTH, query[EACH] = {};
     int64_t columns = static_cast<int64_t>(work.graph.relations) * d;
-    int64_t first = static_cast<int64_t>(blockIdx.x) * RELATION_COLUMNS;
-    for (int32_t i = threadIdx.x; i < PATH_KEYS * RELATION_COLUMNS; i += PATH_THREADS) {
-        int32_t key = i / RELATION_COLUMNS, c = i % RELATION_COLUMNS;
-        bool in = key < work.keys && first + c < columns;
-        w_grad[key * WIDTH + c] = in ? weight_gradient(work, layer, key, first + c) : 0.0f;
-    }
-    for (int32_t i = threadIdx.x; i < d * RELATION_COLUMNS; i += PATH_THREADS) {
-        int64_t row = static_cast<int64_t>(layer) * d + i / RELATION_COLUMNS;
-        int32_t c = i % RELATION_COLUMNS;
-        a[i / RELATION_COLUMNS * WIDTH + c] =
-            first + c < columns ? matrix[row * columns + first + c] : 0;
-    }
     for (int32_t i = threadIdx.x; i < PATH_KEYS * d; i += PATH_THREADS)
         q[i] = i / d < work.keys ? work.query[i] : 0.0f;
-    __syncthreads();
-    for (int32_t i = threadIdx.x; i < (d + 1) * RELATION_COLUMNS; i += PATH_THREADS) {
-        int32_t row = i / RELATION_COLUMNS, c = i % RELATION_COLUMNS;
-        if (first + c >= columns) continue;
-        float sum = 0;
-        for (int32_t key = 0; key < work.keys; key++)
-            sum = __fmaf_rn(row < d ? q[key * d + row] : 1.0f, w_grad[key * WIDTH + c], sum);
-        float *to =
-            row < d ? grads.table[VLP_PATH_RELATION] + (static_cast<int64_t>(layer) * d + row) * columns
-                    : grads.table[VLP_PATH_RELATION_BIAS] + layer * columns;
-        set_or_add(to + first + c, sum, add);
+    for (int64_t first = static_cast<int64_t>(blockIdx.x) * RELATION_COLUMNS; first < columns;
+         first += static_cast<int64_t>(gridDim.x) * RELATION_COLUMNS) {
+        bool in = first + c < columns;
+        float sums[KEYS_EACH] = {};
+        __syncthreads();
+        if (in) weight_gradients(sums, work, layer, y, first + c);
+        for (int k = 0; k < KEYS_EACH; k++) w_grad[(y + k * KEYS_STEP) * WIDTH + c] = sums[k];
+        for (int32_t row = y; row < d; row += KEYS_STEP)
+            a[row * WIDTH + c] =
+                in ? matrix[(static_cast<int64_t>(layer) * d + row) * columns + first + c] : 0.0f;
+        __syncthreads();
+        for (int32_t row = y; in && row <= d; row += KEYS_STEP) {
+            float sum = 0;
+            for (int32_t key = 0; key < work.keys; key++)
+                sum = __fmaf_rn(row < d ? q[key * d + row] : 1.0f, w_grad[key * WIDTH + c], sum);
+            float *to = row < d ? grads.table[VLP_PATH_RELATION] +
+                                      (static_cast<int64_t>(layer) * d + row) * columns
+                                : grads.table[VLP_PATH_RELATION_BIAS] + layer * columns;
+            set_or_add(to + first + c, sum, add);
+        }
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            int32_t i = static_cast<int32_t>(threadIdx.x) + k * PATH_THREADS;
+            if (i >= work.keys * d) break;
+            for (int32_t column = 0; column < RELATION_COLUMNS; column++)
+                query[k] =
+                    __fmaf_rn(a[i % d * WIDTH + column], w_grad[i / d * WIDTH + column], query[k]);
+        }
     }
     int64_t block = static_cast<int64_t>(layer) * gridDim.x + blockIdx.x;
-    for (int32_t i = threadIdx.x; i < work.keys * d; i += PATH_THREADS) {
-        float sum = 0;
-        for (int32_t c = 0; c < RELATION_COLUMNS; c++)
-            sum = __fmaf_rn(a[i % d * WIDTH + c], w_grad[i / d * WIDTH + c], sum);
-        work.query_partial[block * PATH_KEYS * d + i] = sum;
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        int32_t i = static_cast<int32_t>(threadIdx.x) + k * PATH_THREADS;
+        if (i < work.keys * d) work.query_partial[block * PATH_KEYS * d + i] = query[k];
     }
 }
 
@@ -136,7 +148,7 @@ __global__ static void __launch_bounds__(PATH_THREADS)
     int32_t i = threadIdx.x % d, slice = threadIdx.x / d;
     float sum = 0;
 #pragma unroll 8
-    for (int32_t p = slice; p < partials && slice < slices; p += slices)
+    for (int32_t p = slice < slices ? slice : partials; p < partials; p += slices)
         sum += work.query_partial[(static_cast<int64_t>(p) * PATH_KEYS + key) * d + i];
     sums[threadIdx.x] = sum;
     __syncthreads();
@@ -230,8 +242,9 @@ __global__ static void readout_tables(path_work work, path_pointers grads, bool 
 }
 
 int32_t cuda_path_column_blocks(const path_work *work) {
-    return static_cast<int32_t>(
-        cuda_blocks(static_cast<int64_t>(work->graph.relations) * work->dim, RELATION_COLUMNS));
+    int64_t columns = static_cast<int64_t>(work->graph.relations) * work->dim;
+    unsigned blocks = cuda_blocks(columns, RELATION_COLUMNS);
+    return static_cast<int32_t>(blocks < COLUMN_BLOCKS ? blocks : static_cast<unsigned>(COLUMN_BLOCKS));
 }
 
 void cuda_path_reduce(vlp_compute *compute, const path_work *work, const path_operands *operands) {
