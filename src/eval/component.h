@@ -70,8 +70,9 @@ void vlp_vertical_give(void *state, int32_t *ids, const vlp_reference_batch *ref
 /* ---- Of the path component alone ---- */
 
 /* Takes triples[offset[i] .. offset[i + 1]) out of the graph of query i of the last `find`, in place of
- * what the query itself leaves out. Host arrays, copied. */
-vlp_status vlp_path_remove(void *state, const int64_t *offset, const int32_t *triples, int64_t count);
+ * what the query itself leaves out. ids: what `find` wrote. Host arrays, copied. */
+vlp_status vlp_path_remove(void *state, int32_t *ids, const int64_t *offset, const int32_t *triples,
+                           int64_t count);
 
 /* An answer, over the graph without some triples (host array; the query's own left_out is not read). */
 typedef struct vlp_explained_answer {

@@ -151,7 +151,8 @@ void vlp_scorer_give_references(vlp_scorer *scorer, const vlp_reference_batch *r
 }
 
 vlp_status vlp_scorer_remove(vlp_scorer *scorer, const int64_t *offset, const int32_t *triples) {
-    return vlp_path_remove(scorer->states[VLP_PATH], offset, triples, scorer->count);
+    return vlp_path_remove(scorer->states[VLP_PATH], ids_of(scorer, scorer->block, VLP_PATH), offset,
+                           triples, scorer->count);
 }
 
 vlp_status vlp_scorer_messages(float *out, vlp_scorer *scorer, const vlp_explained_answer *of) {
