@@ -129,6 +129,13 @@ static void tiles(html_out *out, const report_run *run) {
         html_put(out, "</span></li>\n</ul>\n");
         return;
     }
+    if (!component_has(evaluation->components, VLP_HORIZONTAL)) {
+        char formula[96];
+        component_formula(formula, sizeof formula, evaluation->components, evaluation->weights, true);
+        html_put(out, formula);
+        html_put(out, "</b><span>the run has no embeddings</span></li>\n</ul>\n");
+        return;
+    }
     html_signed(out, run->over_horizontal.middle, 4);
     html_put(out, "</b><span>MRR gain over f<sub>g</sub> alone, paired ");
     interval_text(out, run->over_horizontal, true);
