@@ -135,10 +135,25 @@ static void choose_examples(report_group *group, vlp_split split, int wanted, ui
     }
 }
 
+/* Only first answers are explained by paths: that takes many scorings. */
+static vlp_status explain_first(report_run *run, const report_group *group,
+                                const vlp_predict_options *asked) {
+    int32_t first[REPORT_MAX_EXAMPLES];
+    if (!(run->info.weights[VLP_PATH] > 0)) return VLP_OK;
+    for (int i = 0; i < group->examples; i++) {
+        const vlp_answers *answers = vlp_predictions_get(run->answers, i);
+        first[i] = answers->prediction_count > 0 ? answers->predictions[0].entity : group->truths[i];
+    }
+    vlp_predict_options asking = *asked;
+    asking.paths = 3;
+    return vlp_run_explain(&run->explained, run->run, group->queries, first, group->examples, &asking);
+}
+
 static vlp_status answer_examples(report *page, const chosen_options *chosen, uint64_t seed) {
     vlp_predict_options asking = VLP_PREDICT_OPTIONS_INIT;
     asking.count = REPORT_ANSWERS;
     asking.explain = true;
+    asking.paths = 0;
     /* Held-out answers must not be filtered. */
     asking.filter = 1u << VLP_TRAIN | (chosen->split == VLP_TEST ? 1u << VLP_VALID : 0);
     asking.observer = chosen->run.observer;
@@ -148,6 +163,7 @@ static vlp_status answer_examples(report *page, const chosen_options *chosen, ui
         for (int i = 0; i < group->count && group->examples > 0; i++) {
             vlp_status status = vlp_run_predict(&group->runs[i]->answers, group->runs[i]->run,
                                                 group->queries, group->examples, &asking);
+            if (status == VLP_OK) status = explain_first(group->runs[i], group, &asking);
             if (status != VLP_OK) return status;
         }
     }
@@ -157,6 +173,7 @@ static vlp_status answer_examples(report *page, const chosen_options *chosen, ui
 static void page_free(report *page) {
     for (int i = 0; i < page->count; i++) {
         vlp_predictions_free(page->runs[i].answers);
+        vlp_predictions_free(page->runs[i].explained);
         vlp_history_free(page->runs[i].history);
         vlp_evaluation_free(page->runs[i].evaluation);
         vlp_run_free(page->runs[i].run);

@@ -22,6 +22,7 @@ typedef struct report_run {
     vlp_interval over_first;      /* MRR difference to the first run of the group, paired */
     vlp_interval over_horizontal; /* MRR of f minus that of f_g, paired */
     vlp_predictions *answers;     /* of the examples of the group */
+    vlp_predictions *explained;   /* their first answers with paths; NULL without a path model */
 } report_run;
 
 /* Runs on the same data. */
@@ -73,6 +74,8 @@ void report_fold_begin(html_out *out, const char *summary);
 void report_fold_end(html_out *out);
 /* A cell with a number from 0 to 1 and a bar of that length, in the colour of a run. */
 void report_bar_cell(html_out *out, double value, int colour);
+/* The paths of an answer, and the known triples it rests on: the first prediction. */
+void report_paths(html_out *out, const vlp_dataset *data, const vlp_answers *answers);
 /* The reference graph of an answer: the entity of the query, references by distance, their answers. */
 void report_graph(html_out *out, const vlp_dataset *data, const vlp_answers *answers);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "component.h"
 #include "report.h"
 
 /* ---- The graph of an answer ---------------------------------------------------------------------- */
@@ -299,14 +300,25 @@ static void run_example(html_out *out, const report *page, const report_group *g
     }
     answer_list(out, page, run, answers, group->truths[example],
                 vlp_evaluation_rank(run->evaluation, VLP_BY_F, group->places[example]));
-    if (answers->reference_count == 0) {
+    if (run->explained && answers->prediction_count > 0)
+        report_paths(out, run->data, vlp_predictions_get(run->explained, example));
+    bool shown = component_has(run->info.components, VLP_VERTICAL) ||
+                 !component_has(run->info.components, VLP_PATH);
+    if (shown && answers->reference_count == 0) {
         html_put(out, "<p class=\"soft small\">No reference: no known triple of this relation is near "
                       "enough.</p>\n");
-    } else if (answers->prediction_count > 0) {
+    } else if (shown && answers->prediction_count > 0) {
         report_graph(out, run->data, answers);
         reference_list(out, run, answers);
     }
     html_put(out, "</div>\n");
+}
+
+/* Whether a run of the page has this component. */
+static bool any_has(const report *page, vlp_component component) {
+    for (int i = 0; i < page->count; i++)
+        if (component_has(page->runs[i].info.components, component)) return true;
+    return false;
 }
 
 static void explain_section(html_out *out, const report *page) {
@@ -315,13 +327,22 @@ static void explain_section(html_out *out, const report *page) {
                "runs are right or wrong. Known answers of train%s are filtered. ",
                report_split_name(page->split), (unsigned long long)page->seed,
                page->split == VLP_TEST ? " and valid" : "");
-    html_put(
-        out,
-        "In the graphs the entity of the query is on the left, the entities of its references are on "
-        "rings by distance, the answers of the references on the right; the filled blue one is "
-        "the first answer of the run. The width of a line shows the contribution of the reference "
-        "to the score of that answer: blue positive, orange negative, grey near zero. "
-        "A dashed line leads to an answer that is not the answer of a reference.</p>\n");
+    html_put(out, "</p>\n");
+    bool paths = any_has(page, VLP_PATH);
+    if (paths)
+        html_put(out, "<p>The graphs of paths show chains of known triples from the entity of the query "
+                      "(left, filled) to the first answer of the run (right, filled blue). The wider a "
+                      "line, the more of the path score depends on it, by its gradients. Orange lines "
+                      "are known triples that were found by taking them out of the graph: without all "
+                      "of them the answer falls from its rank.</p>\n");
+    if (paths && !any_has(page, VLP_VERTICAL)) return;
+    html_put(out,
+             "<p>In the graphs of references the entity of the query is on the left, the entities of "
+             "its references, the nearest known triples of the relation, are on rings by distance, the "
+             "answers of the references on the right; the filled blue one is the first answer of the "
+             "run. The width of a line shows the contribution of the reference to the score of that "
+             "answer: blue positive, orange negative, grey near zero. A dashed line leads to an answer "
+             "that is not the answer of a reference.</p>\n");
 }
 
 void report_examples(html_out *out, const report *page) {

@@ -61,6 +61,8 @@ const char report_style[] =
     "svg .edge{fill:none;stroke:var(--soft)}svg .up{stroke:var(--c0)}svg .down{stroke:var(--c1)}\n"
     "svg .tip{fill:var(--soft);stroke:none}svg .tip.up{fill:var(--c0);stroke:none}"
     "svg .tip.down{fill:var(--c1);stroke:none}\n"
+    "svg .rests{stroke:var(--c1)}svg .tip.rests{fill:var(--c1);stroke:none}\n"
+    ".paths svg{width:auto;min-width:0;max-width:none}\n"
     "svg .guess{fill:none;stroke:var(--c0);stroke-width:1.5;stroke-dasharray:5 4}\n"
     "svg .series{fill:none;stroke-width:2;stroke-linejoin:round;stroke-linecap:round}\n"
     ".d1{stroke-dasharray:7 4}.d2{stroke-dasharray:2 4}.d3{stroke-dasharray:9 3 2 3}"
@@ -94,4 +96,4 @@ const char report_style[] =
     "overflow:visible}"
     "figure,tr,.tiles li{break-inside:avoid}h2,h3,h4{break-after:avoid}a{color:inherit;"
     "text-decoration:none}thead{display:table-header-group}table{font-size:8.5pt}"
-    "th,td{padding:.15rem .4rem}.graph svg{min-width:0}}\n";
+    "th,td{padding:.15rem .4rem}.graph svg{min-width:0;max-width:100%}}\n";

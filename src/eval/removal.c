@@ -16,7 +16,8 @@ struct vlp_removal {
     int64_t competitor;               /* how many score at least as high as the answer, and one more */
     double *fixed;                    /* (entities) the part of f that no removal changes */
     double *row;                      /* (entities) f */
-    double *spare;                    /* (entities) */
+    double *spare;                    /* (entities) f of the competitors */
+    int32_t *entities;                /* (entities) these */
     float *parts[VLP_MAX_COMPONENTS]; /* (batch, entities); f_g: (1, entities) */
     float *messages;                  /* (layers, 2 triples) */
     /* The references of the query, and of its variants. */
@@ -44,6 +45,7 @@ static vlp_status allocate(vlp_removal *removal, const vlp_predictor_options *op
     removal->fixed = vlp_alloc(entities, sizeof(double));
     removal->row = vlp_alloc(entities, sizeof(double));
     removal->spare = vlp_alloc(entities, sizeof(double));
+    removal->entities = vlp_alloc(entities, sizeof(int32_t));
     removal->found = vlp_alloc(references, sizeof *removal->found);
     removal->queries = vlp_alloc(batch, sizeof *removal->queries);
     removal->variant_heads = vlp_alloc_zero(batch * references, sizeof(int32_t));
@@ -51,9 +53,9 @@ static vlp_status allocate(vlp_removal *removal, const vlp_predictor_options *op
     removal->variant_counts = vlp_alloc(batch, sizeof(int32_t));
     removal->offset = vlp_alloc_zero(batch + 1, sizeof(int64_t));
     removal->taken = vlp_alloc(batch * (VLP_REMOVAL_MAX + 1), sizeof(int32_t));
-    bool all = removal->fixed && removal->row && removal->spare && removal->found && removal->queries &&
-               removal->variant_heads && removal->variant_answers && removal->variant_counts &&
-               removal->offset && removal->taken;
+    bool all = removal->fixed && removal->row && removal->spare && removal->entities && removal->found &&
+               removal->queries && removal->variant_heads && removal->variant_answers &&
+               removal->variant_counts && removal->offset && removal->taken;
     for (int c = 0; c < VLP_COMPONENTS; c++) {
         if (!vlp_model_has(removal->model, (vlp_component)c)) continue;
         removal->parts[c] = vlp_alloc((c == VLP_HORIZONTAL ? 1 : batch) * entities, sizeof(float));
@@ -85,10 +87,10 @@ void vlp_removal_close(vlp_removal *removal) {
     if (!removal) return;
     vlp_scorer_free(removal->scorer);
     for (int c = 0; c < VLP_COMPONENTS; c++) vlp_free(removal->parts[c]);
-    void *parts[] = {removal->fixed,         removal->row,           removal->spare,
-                     removal->messages,      removal->found,         removal->queries,
-                     removal->variant_heads, removal->taken,         removal->variant_answers,
-                     removal->offset,        removal->variant_counts};
+    void *parts[] = {removal->entities,        removal->fixed,         removal->row,
+                     removal->spare,           removal->messages,      removal->found,
+                     removal->queries,         removal->variant_heads, removal->taken,
+                     removal->variant_answers, removal->offset,        removal->variant_counts};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) vlp_free(parts[i]);
     vlp_free(removal);
 }
@@ -125,6 +127,19 @@ static double largest(double *values, int64_t n, int64_t k) {
     return values[wanted];
 }
 
+/* f of the competitors of the last row, into `spare`; returns their number. */
+static int64_t collect_competitors(vlp_removal *removal) {
+    int64_t count = 0, next = 0;
+    for (int32_t e = 0; e < removal->model->entities; e++) {
+        while (next < removal->excluded_count && removal->excluded[next] < e) next++;
+        bool excluded = next < removal->excluded_count && removal->excluded[next] == e;
+        if (e == removal->of.answer || excluded) continue;
+        removal->entities[count] = e;
+        removal->spare[count++] = removal->row[e];
+    }
+    return count;
+}
+
 /* The result of a row of the batch. `first`: it decides which competitor counts for the margin. */
 static vlp_status rank_row(vlp_removal_result *out, vlp_removal *removal, int32_t row, bool first) {
     int32_t entities = removal->model->entities, answer = removal->of.answer;
@@ -138,22 +153,24 @@ static vlp_status rank_row(vlp_removal_result *out, vlp_removal *removal, int32_
     if (bad)
         return vlp_fail(VLP_ERROR_DIVERGED,
                         "a score is not a number; the run is damaged or training diverged");
-    int64_t above = 0, equal = 0, competitors = 0, next = 0;
-    for (int32_t e = 0; e < entities; e++) {
-        while (next < removal->excluded_count && removal->excluded[next] < e) next++;
-        if (e == answer || (next < removal->excluded_count && removal->excluded[next] == e)) continue;
-        above += f[e] > f[answer];
-        equal += f[e] == f[answer];
-        removal->spare[competitors++] = f[e];
+    int64_t above = 0, equal = 0, count = collect_competitors(removal);
+    for (int64_t i = 0; i < count; i++) {
+        above += removal->spare[i] > f[answer];
+        equal += removal->spare[i] == f[answer];
     }
     if (first) removal->competitor = above + equal + 1;
-    *out = (vlp_removal_result){
-        .rank = 1 + (double)above + (double)equal / 2,
-        .score = f[answer],
-        .path = (double)removal->parts[VLP_PATH][(int64_t)row * entities + answer],
-        .margin = removal->competitor <= competitors
-                      ? f[answer] - largest(removal->spare, competitors, removal->competitor)
-                      : (double)INFINITY};
+    *out =
+        (vlp_removal_result){.rank = 1 + (double)above + (double)equal / 2,
+                             .score = f[answer],
+                             .path = (double)removal->parts[VLP_PATH][(int64_t)row * entities + answer],
+                             .margin = (double)INFINITY,
+                             .competitor = -1};
+    if (removal->competitor > count) return VLP_OK;
+    double passes = largest(removal->spare, count, removal->competitor);
+    int64_t at = 0;
+    while (f[removal->entities[at]] != passes) at++;
+    out->margin = f[answer] - passes;
+    out->competitor = removal->entities[at];
     return VLP_OK;
 }
 
@@ -253,13 +270,14 @@ vlp_status vlp_removal_try(vlp_removal_result *out, vlp_removal *removal, const 
     return VLP_OK;
 }
 
-vlp_status vlp_removal_messages(const float **out, vlp_removal *removal, const vlp_removed_set *set) {
+vlp_status vlp_removal_messages(const float **out, vlp_removal *removal, const vlp_removed_set *set,
+                                int32_t answer) {
     if (!removal->messages)
         removal->messages = vlp_alloc(
             (size_t)removal->model->path.layers * 2 * (size_t)removal->graph->edges, sizeof(float));
     if (!removal->messages) return vlp_fail_memory("explanations");
     int64_t used = put_variant(removal, 0, set, 0);
-    vlp_explained_answer of = {removal->of.query, removal->of.answer, removal->taken, (int32_t)used};
+    vlp_explained_answer of = {removal->of.query, answer, removal->taken, (int32_t)used};
     VLP_TRY(vlp_scorer_messages(removal->messages, removal->scorer, &of));
     *out = removal->messages;
     return VLP_OK;

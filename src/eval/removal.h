@@ -28,8 +28,9 @@ typedef struct vlp_removal_result {
     double rank;   /* filtered, realistic */
     double score;  /* f */
     double path;   /* f_p */
-    double margin; /* f less that of the competitor that has to pass it for its rank to fall; may be
-                      infinite where there is none */
+    double margin; /* f less that of the competitor that has to pass it for its rank to fall; infinite
+                      where there is none */
+    int32_t competitor; /* that entity, or -1 */
 } vlp_removal_result;
 
 /* For models with the path component. */
@@ -43,9 +44,10 @@ vlp_status vlp_removal_begin(vlp_removal_result *out, vlp_removal *removal,
 /* out[i]: without sets[i]. Any number of sets. */
 vlp_status vlp_removal_try(vlp_removal_result *out, vlp_removal *removal, const vlp_removed_set *sets,
                            int32_t count);
-/* The gradients of the messages (vlp_scorer_messages) without a set: (layers, 2 triples), borrowed until
- * the next call. */
-vlp_status vlp_removal_messages(const float **out, vlp_removal *removal, const vlp_removed_set *set);
+/* The gradients of the messages of an answer to the query (vlp_scorer_messages) without a set: (layers,
+ * 2 triples), borrowed until the next call. */
+vlp_status vlp_removal_messages(const float **out, vlp_removal *removal, const vlp_removed_set *set,
+                                int32_t answer);
 
 /* Whether a rank is worse than it was. */
 static inline bool vlp_removal_falls(const vlp_removal_result *before, const vlp_removal_result *after) {

@@ -198,11 +198,10 @@ out:
     return status;
 }
 
-void vlp_paths_total(double *total, const vlp_path_search *search) {
+void vlp_paths_total(double *total, const vlp_path_search *search, double weight) {
     const vlp_graph *graph = search->graph;
     int64_t slots = 2 * graph->edges;
-    memset(total, 0, (size_t)graph->edges * sizeof *total);
     for (int32_t l = 0; l < search->layers; l++)
         for (int64_t slot = 0; slot < slots; slot++)
-            total[graph->edge[slot]] += fabs((double)search->messages[l * slots + slot]);
+            total[graph->edge[slot]] += weight * (double)search->messages[l * slots + slot];
 }

@@ -30,8 +30,8 @@ typedef struct vlp_path_search {
 vlp_status vlp_paths_find(vlp_found_path *out, int32_t *count, const vlp_path_search *search,
                           int32_t wanted);
 
-/* total (edges): of each triple the absolute values of its gradients, summed over layers and directions.
+/* Adds to total (edges) the gradients of each triple, summed over layers and directions, times `weight`.
  */
-void vlp_paths_total(double *total, const vlp_path_search *search);
+void vlp_paths_total(double *total, const vlp_path_search *search, double weight);
 
 #endif

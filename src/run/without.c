@@ -20,7 +20,7 @@ struct vlp_without {
     vlp_removal *removal;
     const vlp_graph *graph;
     int32_t layers;
-    double *total; /* (edges) gradients of triples */
+    double *total; /* (edges) gradients of the answer's score less those of its competitor's */
     int32_t candidates[FIRST];
     int32_t candidate_count;
     vlp_found_path paths[PATHS]; /* of the graph that is left */
@@ -66,7 +66,7 @@ static void add_candidate(vlp_without *work, int32_t limit, int32_t triple) {
         work->candidates[work->candidate_count++] = triple;
 }
 
-/* The triples with the largest total gradients, largest first; returns their number. */
+/* The triples with the largest positive totals, largest first; returns their number. */
 static int32_t find_strongest(int32_t *out, const vlp_without *work) {
     int32_t count = 0;
     for (int64_t triple = 0; triple < work->graph->edges; triple++) {
@@ -80,27 +80,36 @@ static int32_t find_strongest(int32_t *out, const vlp_without *work) {
     return count;
 }
 
-/* The triples of the best paths, path by path, then those of the largest gradients. */
+/* Half of them the triples of the best paths, path by path, half those of the largest totals. An answer
+ * that no path leads to rests on none. */
 static void gather(vlp_without *work, int32_t limit) {
     int32_t strongest[FIRST], count = find_strongest(strongest, work);
+    int32_t from_paths = limit - (count < limit / 2 ? count : limit / 2);
     work->candidate_count = 0;
+    if (work->path_count == 0) return;
     for (int32_t i = 0; i < work->path_count; i++)
         for (int32_t j = 0; j < work->paths[i].length; j++)
-            add_candidate(work, limit, work->graph->edge[work->paths[i].slots[j]]);
+            add_candidate(work, from_paths, work->graph->edge[work->paths[i].slots[j]]);
     for (int32_t i = 0; i < count; i++) add_candidate(work, limit, strongest[i]);
 }
 
-/* Paths and candidates of the answer over the graph without `set`. Triples that are out have no message,
+/* Paths and candidates of the answer over the graph without `set`, where `competitor` (-1: none) is the
+ * entity that it has to stay above. Triples that are out have no message,
  * so that none of them is a candidate. */
 static vlp_status look(vlp_without *work, const vlp_removal_answer *answer, const vlp_removed_set *set,
-                       int32_t limit) {
+                       int32_t limit, int32_t competitor) {
     vlp_path_search search = {.graph = work->graph,
                               .layers = work->layers,
                               .head = answer->query.entity,
                               .answer = answer->answer};
-    VLP_TRY(vlp_removal_messages(&search.messages, work->removal, set));
+    VLP_TRY(vlp_removal_messages(&search.messages, work->removal, set, answer->answer));
     VLP_TRY(vlp_paths_find(work->paths, &work->path_count, &search, PATHS));
-    vlp_paths_total(work->total, &search);
+    memset(work->total, 0, (size_t)work->graph->edges * sizeof *work->total);
+    vlp_paths_total(work->total, &search, 1);
+    if (competitor >= 0) {
+        VLP_TRY(vlp_removal_messages(&search.messages, work->removal, set, competitor));
+        vlp_paths_total(work->total, &search, -1);
+    }
     gather(work, limit);
     return VLP_OK;
 }
@@ -178,10 +187,10 @@ static int32_t keep_best(tried_set *sets, int32_t count) {
 
 /* Tries every candidate beside a set. */
 static vlp_status extend(vlp_carried *out, vlp_without *work, const vlp_removal_answer *answer,
-                         const vlp_removed_set *set, int32_t limit) {
+                         const vlp_removed_set *set, int32_t limit, int32_t competitor) {
     vlp_removed_set sets[FIRST];
     vlp_removal_result results[FIRST];
-    VLP_TRY(look(work, answer, set, limit));
+    VLP_TRY(look(work, answer, set, limit, competitor));
     int32_t count = work->candidate_count;
     for (int32_t i = 0; i < count; i++) sets[i] = with(set, work->candidates[i]);
     VLP_TRY(try_sets(results, out, work, sets, count));
@@ -194,14 +203,15 @@ static vlp_status extend(vlp_carried *out, vlp_without *work, const vlp_removal_
 vlp_status vlp_without_find(vlp_carried *out, vlp_without *work, const vlp_removal_answer *answer,
                             int32_t paths) {
     vlp_removed_set kept[BEAM] = {{.count = 0}};
-    int32_t kept_count = 1;
+    int32_t kept_count = 1, competitors[BEAM];
     *out = (vlp_carried){0};
     VLP_TRY(vlp_removal_begin(&out->before, work->removal, answer));
     out->after = out->before;
+    competitors[0] = out->before.competitor;
     for (int32_t size = 1; size <= VLP_REMOVAL_MAX; size++) {
         work->tried_count = 0;
         for (int32_t i = 0; i < kept_count; i++)
-            VLP_TRY(extend(out, work, answer, &kept[i], size == 1 ? FIRST : LATER));
+            VLP_TRY(extend(out, work, answer, &kept[i], size == 1 ? FIRST : LATER, competitors[i]));
         if (size == 1) {
             out->path_count = work->path_count < paths ? work->path_count : paths;
             memcpy(out->paths, work->paths, (size_t)out->path_count * sizeof *out->paths);
@@ -213,7 +223,10 @@ vlp_status vlp_without_find(vlp_carried *out, vlp_without *work, const vlp_remov
             out->after = work->tried[0].result;
             return reduce(out, work);
         }
-        for (int32_t i = 0; i < kept_count; i++) kept[i] = work->tried[i].set;
+        for (int32_t i = 0; i < kept_count; i++) {
+            kept[i] = work->tried[i].set;
+            competitors[i] = work->tried[i].result.competitor;
+        }
     }
     return VLP_OK;
 }

@@ -2,7 +2,8 @@
  * triples without which it falls from its rank.
  *
  * The set is found by taking triples out of the graph and scoring again. Candidates are the triples of
- * the best paths, then those with the largest gradients. Every candidate is tried alone. While no set
+ * the best paths, and those whose gradients hold the answer above the entity that is next to pass it.
+ * Every candidate is tried alone. While no set
  * makes the answer fall, those that cost it most are kept; for each, gradients and paths are computed
  * again over the graph that is left, and its new candidates are tried beside it. At last every triple
  * that can be put back is put back. */
