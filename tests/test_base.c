@@ -225,7 +225,8 @@ static void refuses(void **state) {
     const char *off[] = {"vertical=off", NULL}, *alone[] = {"trains=head", NULL};
     expect_failure(train(data, other, run, false, wide), "has dim = 6, not 7");
     expect_failure(train(data, other, run, false, another), "has model = complex, not distmult");
-    expect_failure(train(data, other, run, false, off), "for training the aggregator (vertical = on) or the path model");
+    expect_failure(train(data, other, run, false, off),
+                   "for training the aggregator (vertical = on) or the path model");
     expect_failure(train(data, other, NULL, false, alone),
                    "a base, which is a run or a folder of arrays");
     expect_failure(train(data, other, folder, false, NULL), "is neither a run");

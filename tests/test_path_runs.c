@@ -16,7 +16,7 @@ enum { PATH_SETTINGS = sizeof path_settings / sizeof *path_settings };
 
 /* Trains with the usual settings, those of the path model where `path`, and some more (up to NULL). */
 static vlp_status train(const char *run, bool path, const char *base, const vlp_observer *observer,
-                        bool resume, ...) {
+                        int resume, ...) {
     const char *settings[MAX_SETTINGS];
     int32_t count = 0;
     for (int i = 0; i < RUN_USUAL && !base; i++) settings[count++] = run_usual[i];
@@ -25,7 +25,7 @@ static vlp_status train(const char *run, bool path, const char *base, const vlp_
     va_start(more, resume);
     for (const char *text; (text = va_arg(more, const char *));) settings[count++] = text;
     va_end(more);
-    vlp_train_options options = run_options(settings, count, resume);
+    vlp_train_options options = run_options(settings, count, resume != 0);
     options.base = base;
     options.observer = observer;
     return vlp_train(NULL, run_family(), run, &options);

@@ -73,7 +73,7 @@ struct vlp_compute {
     size_t shared_limit; /* bytes of shared memory per block, at most */
     cuda_blas *blas;
     cuda_path_graph *path_graphs; /* layouts of the path model's graphs */
-    cuda_buffer slots[2][SLOTS]; /* of each stream */
+    cuda_buffer slots[2][SLOTS];  /* of each stream */
     uint64_t generation;
     bool failed, no_memory;
     char message[256];
