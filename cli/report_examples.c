@@ -317,7 +317,7 @@ static void run_example(html_out *out, const report *page, const report_group *g
 /* Whether a run of the page has this component. */
 static bool any_has(const report *page, vlp_component component) {
     for (int i = 0; i < page->count; i++)
-        if (component_has(page->runs[i].info.components, component)) return true;
+        if (component_has(page->runs[i].info.components, (int)component)) return true;
     return false;
 }
 
