@@ -56,7 +56,7 @@ static vlp_status explain_answers(explaining *with, vlp_answering *work, const v
         vlp_removal_answer answer = {.query = answers->query,
                                      .answer = predictions[i].entity,
                                      .known = work->known,
-                                     .mixture = vlp_run_mixture(work->run)};
+                                     .mixture = vlp_predictor_opened(work->predictor)->mixture};
         vlp_carried carried;
         VLP_TRY(vlp_without_find(&carried, with->without, &answer, work->options.paths));
         VLP_TRY(put(&predictions[i], with->graph, &carried));
