@@ -128,6 +128,37 @@ static void check_same_mining(const vlp_mining *own, const vlp_mining *there, in
     }
 }
 
+/* The explanations of the path model, which has no entity parameters, are the same over both graphs. */
+static vlp_predictions *explain(const tiny_run *tiny, int32_t first) {
+    vlp_query queries[QUERIES];
+    vlp_predictions *predictions = NULL;
+    vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
+    options.explain = true;
+    options.count = 3;
+    for (int32_t i = 0; i < QUERIES; i++)
+        queries[i] = (vlp_query){first + i % tiny->entities, i % 6, -1};
+    must(vlp_run_predict(&predictions, tiny->run, queries, QUERIES, &options));
+    return predictions;
+}
+
+static void check_same_explanations(const vlp_predictions *own, const vlp_predictions *there) {
+    int32_t sets = 0;
+    for (int32_t i = 0; i < QUERIES; i++)
+        for (int32_t j = 0; j < vlp_predictions_get(own, i)->prediction_count; j++) {
+            const vlp_prediction *a = &vlp_predictions_get(own, i)->predictions[j];
+            const vlp_prediction *b = &vlp_predictions_get(there, i)->predictions[j];
+            assert_int_equal(a->path_count, b->path_count);
+            for (int32_t k = 0; k < a->path_count; k++)
+                assert_true(a->paths[k].weight == b->paths[k].weight);
+            assert_int_equal(a->support->count, b->support->count);
+            assert_true(a->support->rank_before == b->support->rank_before);
+            assert_true(a->support->rank == b->support->rank);
+            assert_true(a->support->path == b->support->path);
+            sets += a->support->count > 0;
+        }
+    assert_true(sets > 20);
+}
+
 static void renamed_graph(void **state) {
     (void)state;
     for (int alone = 0; alone < 2; alone++) {
@@ -140,6 +171,7 @@ static void renamed_graph(void **state) {
         support_write_text(folder, "labels.tsv", "x0\tthe first\n");
         vlp_evaluation *evaluation = evaluate(&tiny, false);
         collect(&own, &tiny, 0);
+        vlp_predictions *explained = alone ? explain(&tiny, 0) : NULL;
         vlp_graph_report report;
         must(vlp_run_use_graph(&report, tiny.run, folder, NULL));
         assert_int_equal(report.new_entities, tiny.entities);
@@ -164,7 +196,13 @@ static void renamed_graph(void **state) {
         assert_memory_equal(own.triples, there.triples, sizeof own.triples);
         for (int i = 0; i < QUERIES; i++)
             assert_memory_equal(own.rows[i], there.rows[i], (size_t)tiny.entities * sizeof(double));
-        if (alone) check_same_mining(own.mining, there.mining, tiny.entities);
+        if (alone) {
+            vlp_predictions *moved = explain(&tiny, tiny.entities);
+            check_same_mining(own.mining, there.mining, tiny.entities);
+            check_same_explanations(explained, moved);
+            vlp_predictions_free(moved);
+            vlp_predictions_free(explained);
+        }
         /* Back: as before. */
         must(vlp_run_use_graph(NULL, tiny.run, NULL, NULL));
         assert_ptr_equal(vlp_run_graph_dataset(tiny.run), tiny.dataset);

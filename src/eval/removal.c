@@ -8,6 +8,7 @@ enum { BATCH = 32, SCORES = 16 << 20 /* floats of a batch, per component */ };
 struct vlp_removal {
     const vlp_model *model;
     const vlp_graph *graph;
+    const uint8_t *only; /* (entities) that may compete; NULL: all */
     vlp_scorer *scorer;
     int32_t batch, references;
     vlp_removal_answer of;
@@ -36,6 +37,7 @@ static vlp_status allocate(vlp_removal *removal, const vlp_predictor_options *op
            references = (size_t)removal->references;
     vlp_scorer_options scoring = {.model = options->model,
                                   .graph = options->graph,
+                                  .trained = options->trained,
                                   .references = options->references,
                                   .references_per_head = options->references_per_head,
                                   .batch = removal->batch,
@@ -72,6 +74,7 @@ vlp_status vlp_removal_open(vlp_removal **out, const vlp_predictor_options *opti
     int64_t batch = SCORES / options->model->entities;
     removal->model = options->model;
     removal->graph = options->graph;
+    removal->only = options->only;
     removal->references = options->references;
     removal->batch = (int32_t)(batch < 1 ? 1 : batch > BATCH ? BATCH : batch);
     vlp_status status = allocate(removal, options);
@@ -133,7 +136,7 @@ static int64_t collect_competitors(vlp_removal *removal) {
     for (int32_t e = 0; e < removal->model->entities; e++) {
         while (next < removal->excluded_count && removal->excluded[next] < e) next++;
         bool excluded = next < removal->excluded_count && removal->excluded[next] == e;
-        if (e == removal->of.answer || excluded) continue;
+        if (e == removal->of.answer || excluded || (removal->only && !removal->only[e])) continue;
         removal->entities[count] = e;
         removal->spare[count++] = removal->row[e];
     }
