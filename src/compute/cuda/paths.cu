@@ -123,7 +123,7 @@ static void carve_gradients(carver *at, path_work *work, size_t size) {
     int64_t d = work->dim, rows = work->capacity, layers = work->layers, blocks = work->blocks;
     int64_t octets = work->octets;
     at->take(&work->arguments, layers * rows * (d / 8));
-    at->take(&work->hub_arguments, layers * octets * work->graph.hubs * PATH_OCTET * d);
+    at->take(&work->hub_arguments, layers * octets * work->graph.hubs * PATH_OCTET * 3 * (d / 8));
     at->take(&work->score_grads, rows);
     at->take(&work->zero_grad, PATH_KEYS);
     at->take(&work->losses, PATH_KEYS);

@@ -15,11 +15,10 @@
 enum {
     PATH_KEYS = 32,
     PATH_OCTET = 8,
-    PATH_PARTS = 5,     /* of y: state, mean, maximum, minimum, deviation */
-    PATH_PIECE = 128,   /* slots that a team walks at once, at most 254; entities of a higher degree are
-                           hubs: their rows are computed in pieces */
-    PATH_CHUNK = 128,   /* segments whose gradients of a relation's weights are summed together */
-    PATH_THREADS = 256, /* of most blocks */
+    PATH_PARTS = 5,       /* of y: state, mean, maximum, minimum, deviation */
+    PATH_MAX_PIECE = 224, /* slots that a team walks at once, at most 254 */
+    PATH_CHUNK = 128,     /* segments whose gradients of a relation's weights are summed together */
+    PATH_THREADS = 256,   /* of most blocks */
     PATH_LOSS_BLOCKS = 16 /* that share the entities of a key */
 };
 
@@ -37,7 +36,10 @@ struct __align__(16) path_slot {
 
 /* A vlp_path_graph by nodes. */
 struct path_layout {
-    int32_t entities, relations, hubs, pieces, segments, chunks;
+    int32_t entities, relations, segments, chunks;
+    /* Entities of a degree above `piece` are hubs: their rows are computed in pieces. */
+    int32_t piece_size, hubs, pieces;
+    bool wide; /* degrees of more than 16 bits */
     int64_t slot_count, triple_count;
     const int32_t *entity, *node; /* (entities) of a node; of an entity */
     const int32_t *begin;         /* (entities + 1) into the slots, by node */
@@ -122,7 +124,7 @@ struct path_work {
     float *last;                 /* (capacity, dim) x_L */
     void *features;              /* T (layers, capacity, 4, dim) mean, maximum, minimum, deviation */
     uint4 *arguments;            /* (layers, capacity, dim / 8) low bytes of the extremes' slots */
-    int2 *hub_arguments;         /* (layers, octets hubs, 8, dim) these slots */
+    uint4 *hub_arguments;        /* (layers, octets hubs, 8, 3, dim / 8) their other bytes, at hubs */
     int32_t *degree;             /* (layers, capacity) */
     float *scale;                /* (layers, capacity) s */
     float *offset;               /* (32, 2 dim) q H + bias of the readout */
@@ -327,6 +329,19 @@ __device__ inline uint32_t pack_two(float low, float high) {
 __device__ inline void store_eight(__nv_bfloat16 *to, const float (&from)[8]) {
     *reinterpret_cast<uint4 *>(to) = make_uint4(pack_two(from[0], from[1]), pack_two(from[2], from[3]),
                                                 pack_two(from[4], from[5]), pack_two(from[6], from[7]));
+}
+
+/* Past the caches' other contents: what is read once, much later. */
+__device__ inline void stream_eight(float *to, const float (&from)[8]) {
+    float4 *at = reinterpret_cast<float4 *>(to);
+    __stcs(at, make_float4(from[0], from[1], from[2], from[3]));
+    __stcs(at + 1, make_float4(from[4], from[5], from[6], from[7]));
+}
+
+__device__ inline void stream_eight(__nv_bfloat16 *to, const float (&from)[8]) {
+    __stcs(reinterpret_cast<uint4 *>(to),
+           make_uint4(pack_two(from[0], from[1]), pack_two(from[2], from[3]), pack_two(from[4], from[5]),
+                      pack_two(from[6], from[7])));
 }
 
 __device__ inline float to_float(float x) {

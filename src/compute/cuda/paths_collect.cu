@@ -7,7 +7,7 @@ template <class T> struct collect_operands {
     const T *x, *w;                /* of the layer */
     const T *gradients, *extremes; /* of the layer's messages */
     const uint4 *arguments;
-    const int2 *hub_arguments;
+    const uint4 *hub_arguments;
     T *partial;
     path_level sources, targets;
 };
@@ -22,7 +22,7 @@ __device__ static collect_operands<T> operands_of(const path_work &work, int32_t
     out.gradients = static_cast<const T *>(work.gradients);
     out.extremes = static_cast<const T *>(work.extremes);
     out.arguments = work.arguments + layer * work.capacity * (work.dim / 8);
-    out.hub_arguments = work.hub_arguments + layer * hub_sites * PATH_OCTET * work.dim;
+    out.hub_arguments = work.hub_arguments + layer * hub_sites * PATH_OCTET * 3 * (work.dim / 8);
     out.partial = static_cast<T *>(work.partial);
     out.sources = path_level_of(work, layer);
     out.targets = path_level_of(work, layer + 1);
@@ -58,31 +58,30 @@ __device__ static arrival<T> load_arrival(const path_work &work, const collect_o
     return out;
 }
 
-/* Bytes of a word that are equal to those of another: 0x80 in each. */
-__device__ static uint32_t equal_bytes(uint32_t a, uint32_t b) {
-    uint32_t differ = a ^ b;
-    return ~(((differ & 0x7f7f7f7fu) + 0x7f7f7f7fu) | differ) & 0x80808080u;
+/* Of marks of bytes, keeps those where a byte is equal to the lowest of `value`. */
+__device__ static void keep_equal(uint32_t (&marks)[4], const uint4 &bytes, uint32_t value) {
+    uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w}, same = (value & 255u) * 0x01010101u;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        uint32_t differ = words[i] ^ same;
+        marks[i] &= ~(((differ & 0x7f7f7f7fu) + 0x7f7f7f7fu) | differ);
+    }
 }
 
 /* Adds the gradients of the extremes that a message was. */
 template <class T>
 __device__ static void add_extremes(float (&to)[8], const path_work &work, const collect_operands<T> &in,
                                     const path_thread &at, const arrival<T> &from) {
-    uint32_t slot = static_cast<uint32_t>(from.slot.position) + 1, bytes = (slot & 255u) * 0x01010101u;
-    uint32_t hits[4] = {equal_bytes(from.arguments.x, bytes), equal_bytes(from.arguments.y, bytes),
-                        equal_bytes(from.arguments.z, bytes), equal_bytes(from.arguments.w, bytes)};
+    uint32_t slot = static_cast<uint32_t>(from.slot.position) + 1;
+    uint32_t hits[4] = {0x80808080u, 0x80808080u, 0x80808080u, 0x80808080u};
+    keep_equal(hits, from.arguments, slot);
     if (!(hits[0] | hits[1] | hits[2] | hits[3])) return;
     if (from.slot.node < work.graph.hubs) { /* only the low bytes are equal so far */
         int64_t site = static_cast<int64_t>(at.octet) * work.graph.hubs + from.slot.node;
-        const int2 *full = in.hub_arguments + (site * PATH_OCTET + at.key) * work.dim + 8 * at.part;
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            uint32_t bit = 0x80u << 8 * (i % 4);
-            if (!((hits[i / 4] | hits[2 + i / 4]) & bit)) continue;
-            int2 slots = full[i];
-            if (slots.x != static_cast<int32_t>(slot)) hits[i / 4] &= ~bit;
-            if (slots.y != static_cast<int32_t>(slot)) hits[2 + i / 4] &= ~bit;
-        }
+        const uint4 *bytes =
+            in.hub_arguments + (site * PATH_OCTET + at.key) * 3 * (work.dim / 8) + at.part;
+        for (int byte = 1; byte < (work.graph.wide ? 4 : 2); byte++)
+            keep_equal(hits, bytes[(byte - 1) * (work.dim / 8)], slot >> 8 * byte);
     }
     int64_t place = static_cast<int64_t>(from.row) * (work.dim / 8) + at.part;
 #pragma unroll
@@ -119,7 +118,7 @@ __device__ static void end_segment(float (&state)[8], segment_sums *sums, const 
         state[i] = __fmaf_rn(change, w[i], state[i]);
         weight[i] = change * x[i];
     }
-    store_eight(in.partial + place * work.dim + 8 * at.part, weight);
+    stream_eight(in.partial + place * work.dim + 8 * at.part, weight);
     *sums = {};
 }
 

@@ -24,7 +24,7 @@ struct host_layout {
     std::vector<int32_t> entity, node, begin, segment_node, relation_chunk, hub_piece;
     std::vector<path_slot> slots;
     std::vector<int2> triples, edges, piece, chunk;
-    int32_t hubs = 0;
+    int32_t piece_size = PATH_MAX_PIECE, hubs = 0;
 };
 
 template <class T> void read(vlp_compute *compute, std::vector<T> *out, const T *from, int64_t count) {
@@ -54,7 +54,7 @@ void number_nodes(host_layout *to, const host_graph &graph, int32_t entities) {
         int32_t entity = to->entity[i];
         to->node[entity] = i;
         to->begin[i + 1] = to->begin[i] + static_cast<int32_t>(degree(entity));
-        to->hubs += degree(entity) > PATH_PIECE;
+        to->hubs += degree(entity) > to->piece_size;
     }
 }
 
@@ -82,7 +82,7 @@ void set_slots(host_layout *to, const host_graph &graph, int32_t half, int64_t t
 void set_pieces(host_layout *to) {
     to->hub_piece.assign(1, 0);
     for (int32_t i = 0; i < to->hubs; i++) {
-        for (int32_t at = to->begin[i]; at < to->begin[i + 1]; at += PATH_PIECE)
+        for (int32_t at = to->begin[i]; at < to->begin[i + 1]; at += to->piece_size)
             to->piece.push_back({i, at});
         to->hub_piece.push_back(static_cast<int32_t>(to->piece.size()));
     }
@@ -90,7 +90,7 @@ void set_pieces(host_layout *to) {
 
 /* Whether a segment ends with this slot of a row. */
 bool ends_segment(const host_layout &layout, int32_t at, int32_t begin, int32_t end) {
-    return at + 1 == end || (at + 1 - begin) % PATH_PIECE == 0 ||
+    return at + 1 == end || (at + 1 - begin) % layout.piece_size == 0 ||
            layout.slots[at].relation != layout.slots[at + 1].relation;
 }
 
@@ -152,13 +152,17 @@ void make_layout(vlp_compute *compute, cuda_path_graph *out) {
     const vlp_path_graph *graph = &out->graph;
     host_graph source = read_graph(compute, graph);
     host_layout host;
+    /* Small pieces where rows are short: the longest one is what a sparse layer waits for. */
+    if (2 * graph->triples < 16 * static_cast<int64_t>(graph->entities)) host.piece_size = 32;
     number_nodes(&host, source, graph->entities);
     set_slots(&host, source, graph->relations / 2, graph->triples);
     set_pieces(&host);
     set_segments(&host, graph->relations);
     out->layout.entities = graph->entities;
     out->layout.relations = graph->relations;
+    out->layout.piece_size = host.piece_size;
     out->layout.hubs = host.hubs;
+    out->layout.wide = graph->entities > 0 && host.begin[1] > UINT16_MAX;
     out->layout.pieces = static_cast<int32_t>(host.piece.size());
     out->layout.segments = static_cast<int32_t>(host.segment_node.size());
     out->layout.chunks = static_cast<int32_t>(host.chunk.size());

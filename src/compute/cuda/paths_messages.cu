@@ -192,17 +192,21 @@ __device__ static void store_features(const path_work &work, const path_thread &
     work.scale[row] = vlp_path_class_scale(&graph, vlp_path_degree_class(degree));
 }
 
-/* Low bytes of slots, 1 .. the degree, 0 the boundary. */
-__device__ static void store_arguments(const path_work &work, const path_thread &at, int32_t layer,
-                                       const int32_t (&most)[8], const int32_t (&least)[8]) {
+/* Bytes of the extremes' slots, 1 .. the degree, 0 the boundary: those from bit `shift` on. */
+__device__ static uint4 bytes_of(const int32_t (&most)[8], const int32_t (&least)[8], int shift) {
     uint32_t words[4] = {0, 0, 0, 0};
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        words[i / 4] |= (static_cast<uint32_t>(most[i]) & 255u) << 8 * (i % 4);
-        words[2 + i / 4] |= (static_cast<uint32_t>(least[i]) & 255u) << 8 * (i % 4);
+        words[i / 4] |= (static_cast<uint32_t>(most[i]) >> shift & 255u) << 8 * (i % 4);
+        words[2 + i / 4] |= (static_cast<uint32_t>(least[i]) >> shift & 255u) << 8 * (i % 4);
     }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+__device__ static void store_arguments(const path_work &work, const path_thread &at, int32_t layer,
+                                       const int32_t (&most)[8], const int32_t (&least)[8]) {
     work.arguments[(layer * work.capacity + at.row) * (work.dim / 8) + at.part] =
-        make_uint4(words[0], words[1], words[2], words[3]);
+        bytes_of(most, least, 0);
 }
 
 /* Whether a row's messages can differ from 0: in layer 0 those of the heads' neighbours. */
@@ -219,26 +223,25 @@ __device__ static int32_t count_out(const path_work &work, const path_thread &at
     return count;
 }
 
-/* Of a piece of a hub: sums, values of the extremes and their slots in the row. */
+/* Of a piece of a hub: sums, extremes and, where their codes do not have them, the extremes' slots. */
 template <class T, bool KEEP>
 __device__ static void store_piece(const path_work &work, const path_thread &at, const sums &all,
                                    const extremes<T, KEEP> &best) {
-    int32_t before = at.begin - work.graph.begin[at.node];
-    float most[8], least[8], most_at[8], least_at[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        most[i] = best.value(best.most[i]), least[i] = best.value(best.least[i]);
-        int32_t high = best.most_slot(i), low = best.least_slot(i);
-        most_at[i] = __int_as_float(high ? before + high : 0);
-        least_at[i] = __int_as_float(low ? before + low : 0);
-    }
     store_eight(path_hub_sums(work, at, at.piece, 0), all.sum);
     store_eight(path_hub_sums(work, at, at.piece, 1), all.squares);
-    store_eight(path_hub_sums(work, at, at.piece, 2), most);
-    store_eight(path_hub_sums(work, at, at.piece, 3), least);
-    if (KEEP) store_eight(path_hub_sums(work, at, at.piece, 4), most_at);
-    if (KEEP) store_eight(path_hub_sums(work, at, at.piece, 5), least_at);
+    store_eight(path_hub_sums(work, at, at.piece, 2), best.most);
+    store_eight(path_hub_sums(work, at, at.piece, 3), best.least);
     *path_hub_sums(work, at, at.piece, 6) = __int_as_float(all.out);
+    if constexpr (extremes<T, KEEP>::ENTRIES == 8) {
+        float most_at[8], least_at[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            most_at[i] = __int_as_float(best.most_at[i]);
+            least_at[i] = __int_as_float(best.least_at[i]);
+        }
+        store_eight(path_hub_sums(work, at, at.piece, 4), most_at);
+        store_eight(path_hub_sums(work, at, at.piece, 5), least_at);
+    }
 }
 
 template <class T, bool KEEP>
@@ -257,7 +260,7 @@ __device__ static void store_row(const path_work &work, const path_thread &at, i
 
 /* One team per unit: a site, or a piece of a hub's. Sums of a hub are without the boundary. */
 template <class T, bool KEEP, bool DENSE>
-__global__ static void __launch_bounds__(PATH_THREADS, sizeof(T) == 2 ? 3 : 2)
+__global__ static void __launch_bounds__(PATH_THREADS, sizeof(T) == 2 && DENSE ? 3 : 2)
     aggregate_rows(path_work work, int32_t layer) {
     path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
@@ -310,33 +313,35 @@ __global__ static void __launch_bounds__(PATH_THREADS) finish_hubs(path_work wor
         most[k] = least[k] = all.sum[k] = boundary[k];
         all.squares[k] = boundary[k] * boundary[k];
     }
-    for (int32_t i = work.graph.hub_piece[at.node]; i < work.graph.hub_piece[at.node + 1]; i++) {
-        int32_t piece = at.octet * work.graph.pieces + i;
+    constexpr int ARRAYS = extremes<T, KEEP>::ENTRIES == 8 ? 6 : 4;
+    int32_t first = work.graph.hub_piece[at.node], last = work.graph.hub_piece[at.node + 1];
+#pragma unroll 2
+    for (int32_t i = first; i < last; i++) {
+        int32_t piece = at.octet * work.graph.pieces + i, before = (i - first) * work.graph.piece_size;
         float values[6][8];
 #pragma unroll
-        for (int array = 0; array < (KEEP ? 6 : 4); array++)
+        for (int array = 0; array < ARRAYS; array++)
             unpack(values[array], load_eight(path_hub_sums(work, at, piece, array)));
         all.out += __float_as_int(*path_hub_sums(work, at, piece, 6));
 #pragma unroll
         for (int k = 0; k < 8; k++) {
+            using best = extremes<T, KEEP>;
+            float high = best::value(values[2][k]), low = best::value(values[3][k]);
+            int32_t high_at = ARRAYS == 6 ? __float_as_int(values[4][k]) : best::slot(values[2][k]);
+            int32_t low_at = ARRAYS == 6 ? __float_as_int(values[5][k]) : best::slot(values[3][k]);
             all.sum[k] += values[0][k];
             all.squares[k] += values[1][k];
-            if (values[2][k] > most[k]) {
-                most[k] = values[2][k];
-                if (KEEP) most_at[k] = __float_as_int(values[4][k]);
-            }
-            if (values[3][k] < least[k]) {
-                least[k] = values[3][k];
-                if (KEEP) least_at[k] = __float_as_int(values[5][k]);
-            }
+            if (high > most[k]) most[k] = high, most_at[k] = before + high_at;
+            if (low < least[k]) least[k] = low, least_at[k] = before + low_at;
         }
     }
     store_features<T>(work, at, layer, all, most, least);
     if (!KEEP) return;
     store_arguments(work, at, layer, most_at, least_at);
     int64_t place = static_cast<int64_t>(layer) * work.octets * work.graph.hubs + site;
-    int2 *to = work.hub_arguments + (place * PATH_OCTET + at.key) * work.dim + 8 * at.part;
-    for (int k = 0; k < 8; k++) to[k] = make_int2(most_at[k], least_at[k]);
+    uint4 *to = work.hub_arguments + (place * PATH_OCTET + at.key) * 3 * (work.dim / 8) + at.part;
+    for (int byte = 1; byte < 4; byte++)
+        to[(byte - 1) * (work.dim / 8)] = bytes_of(most_at, least_at, 8 * byte);
 }
 
 template <class T, bool KEEP>

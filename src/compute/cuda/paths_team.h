@@ -58,7 +58,7 @@ __device__ inline void path_enter_unit(path_thread *at, const path_work &work, c
     path_enter(at, work, level);
     at->piece = unit;
     at->begin = piece.y;
-    at->end = min(at->end, piece.y + PATH_PIECE);
+    at->end = min(at->end, piece.y + work.graph.piece_size);
 }
 
 /* Numbers of a thread in hub_sums: array 0 .. 6 of a piece. */

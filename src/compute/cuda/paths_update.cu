@@ -307,7 +307,7 @@ static update_operands operands_of(const path_work *work, const path_operands *o
     float *const *table = operands->values.table;
     const float *transposed = work->transposed + layer * size;
     return {table[VLP_PATH_UPDATE] + layer * size,       transposed,
-            reinterpret_cast<const uint2 *>(transposed), table[VLP_PATH_UPDATE_BIAS] + layer * 2 * d,
+            reinterpret_cast<const uint4 *>(transposed), table[VLP_PATH_UPDATE_BIAS] + layer * 2 * d,
             table[VLP_PATH_NORM] + layer * 2 * d,        layer};
 }
 

@@ -7,7 +7,7 @@
 /* What a layer is updated with. */
 struct update_operands {
     const float *matrix, *transposed; /* (2, 5 dim, dim); (2 dim, 5 dim) */
-    const uint2 *packed;              /* in the place of `transposed`: factors for tensor cores */
+    const uint4 *packed;              /* in the place of `transposed`: factors for tensor cores */
     const float *bias, *norm;         /* (2, dim), (2, dim) */
     int32_t layer;
 };
@@ -16,16 +16,20 @@ struct update_operands {
 __device__ inline float path_boundary_gradient(const path_work &work, int32_t layer, int64_t row,
                                                int32_t key, int32_t node, int32_t column, float boundary,
                                                const float (&grads)[4]) {
-    bool most, least;
+    int32_t parts = work.dim / 8, part = column / 8;
+    auto byte = [&](const uint4 *at, int side) {
+        return reinterpret_cast<const uint8_t *>(at)[8 * side + column % 8];
+    };
+    const uint4 *low = work.arguments + (layer * work.capacity + row) * parts + part;
+    bool most = byte(low, 0) == 0, least = byte(low, 1) == 0;
     if (node < work.graph.hubs) {
         int64_t site = (static_cast<int64_t>(layer) * work.octets + key / PATH_OCTET) * work.graph.hubs;
-        int64_t place = (site + node) * PATH_OCTET + key % PATH_OCTET;
-        int2 slots = work.hub_arguments[place * work.dim + column];
-        most = slots.x == 0, least = slots.y == 0;
-    } else {
-        const uint8_t *bytes = reinterpret_cast<const uint8_t *>(
-            work.arguments + (layer * work.capacity + row) * (work.dim / 8) + column / 8);
-        most = bytes[column % 8] == 0, least = bytes[8 + column % 8] == 0;
+        const uint4 *high =
+            work.hub_arguments + ((site + node) * PATH_OCTET + key % PATH_OCTET) * 3 * parts + part;
+        for (int i = 0; i < 3; i++) {
+            most = most && byte(high + i * parts, 0) == 0;
+            least = least && byte(high + i * parts, 1) == 0;
+        }
     }
     return __fmaf_rn(boundary, grads[1], grads[0]) + (most ? grads[2] : 0) + (least ? grads[3] : 0);
 }

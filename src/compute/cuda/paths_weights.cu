@@ -68,26 +68,33 @@ __device__ static void set_or_add(float *to, float value, bool add) {
     *to = add ? *to + value : value;
 }
 
-/* The gradients of w_l in a column, of keys first, first + KEYS_STEP, ..: sums over the relation's
- * chunks. */
-enum { KEYS_STEP = PATH_THREADS / RELATION_COLUMNS, KEYS_EACH = PATH_KEYS / KEYS_STEP };
-
-__device__ static void weight_gradients(float (&sums)[KEYS_EACH], const path_work &work, int32_t layer,
-                                        int32_t first, int64_t column) {
-    int32_t relation = static_cast<int32_t>(column / work.dim);
-    const float *from = work.chunk_sums + column % work.dim;
-    int64_t stride = static_cast<int64_t>(PATH_OCTET) * work.dim;
-#pragma unroll 4
-    for (int32_t i = work.graph.relation_chunk[relation]; i < work.graph.relation_chunk[relation + 1];
-         i++)
-#pragma unroll
-        for (int k = 0; k < KEYS_EACH; k++) {
-            int32_t key = first + k * KEYS_STEP;
-            int64_t octet = static_cast<int64_t>(layer) * work.octets + key / PATH_OCTET;
-            if (key < work.keys)
-                sums[k] += from[(octet * work.graph.chunks + i) * stride + key % PATH_OCTET * work.dim];
-        }
+/* Chunks of a relation become their sum, in the place of the first. blockIdx.y: the layer. */
+__global__ static void sum_chunks(path_work work) {
+    int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    int64_t stride = static_cast<int64_t>(PATH_OCTET) * work.dim, place = at / stride;
+    if (place >= static_cast<int64_t>(work.octets) * work.graph.relations) return;
+    int64_t octet = static_cast<int64_t>(blockIdx.y) * work.octets + place / work.graph.relations;
+    int32_t relation = static_cast<int32_t>(place % work.graph.relations);
+    int32_t first = work.graph.relation_chunk[relation], last = work.graph.relation_chunk[relation + 1];
+    float *sums = work.chunk_sums + octet * work.graph.chunks * stride + at % stride, sum = 0;
+    if (first == last) return;
+#pragma unroll 8
+    for (int32_t i = first; i < last; i++) sum += sums[i * stride];
+    sums[first * stride] = sum;
 }
+
+/* The gradient of w_l of a key. */
+__device__ static float weight_gradient(const path_work &work, int32_t layer, int32_t key,
+                                        int64_t column) {
+    int32_t relation = static_cast<int32_t>(column / work.dim),
+            first = work.graph.relation_chunk[relation];
+    if (key >= work.keys || first == work.graph.relation_chunk[relation + 1]) return 0;
+    int64_t octet = static_cast<int64_t>(layer) * work.octets + key / PATH_OCTET;
+    int64_t place = (octet * work.graph.chunks + first) * PATH_OCTET + key % PATH_OCTET;
+    return work.chunk_sums[place * work.dim + column % work.dim];
+}
+
+enum { KEYS_STEP = PATH_THREADS / RELATION_COLUMNS };
 
 /* One block per layer and several times RELATION_COLUMNS columns: through w_l = A_l q + a_l. Shared
  * memory: the gradients of w (32, columns), A (dim, columns), q (32, dim). */
@@ -104,10 +111,9 @@ __global__ static void __launch_bounds__(PATH_THREADS)
     for (int64_t first = static_cast<int64_t>(blockIdx.x) * RELATION_COLUMNS; first < columns;
          first += static_cast<int64_t>(gridDim.x) * RELATION_COLUMNS) {
         bool in = first + c < columns;
-        float sums[KEYS_EACH] = {};
         __syncthreads();
-        if (in) weight_gradients(sums, work, layer, y, first + c);
-        for (int k = 0; k < KEYS_EACH; k++) w_grad[(y + k * KEYS_STEP) * WIDTH + c] = sums[k];
+        for (int32_t key = y; key < PATH_KEYS; key += KEYS_STEP)
+            w_grad[key * WIDTH + c] = in ? weight_gradient(work, layer, key, first + c) : 0.0f;
         for (int32_t row = y; row < d; row += KEYS_STEP)
             a[row * WIDTH + c] =
                 in ? matrix[(static_cast<int64_t>(layer) * d + row) * columns + first + c] : 0.0f;
@@ -260,6 +266,8 @@ void cuda_path_reduce(vlp_compute *compute, const path_work *work, const path_op
     LAUNCH(compute, update_tables,
            dim3(cuda_blocks(2 * PATH_PARTS * d * d + 4 * d, PATH_THREADS), layers), PATH_THREADS, 0,
            *work, *grads, add);
+    int64_t sums = static_cast<int64_t>(work->octets) * work->graph.relations * PATH_OCTET * d;
+    LAUNCH(compute, sum_chunks, dim3(cuda_blocks(sums, PATH_THREADS), layers), PATH_THREADS, 0, *work);
     LAUNCH(compute, relation_gradients, dim3(static_cast<unsigned>(column_blocks), layers), PATH_THREADS,
            bytes, *work, *grads, values->table[VLP_PATH_RELATION], add);
     LAUNCH(compute, query_gradients, keys, PATH_THREADS, 0, *work, values->table[VLP_PATH_HIDDEN],
