@@ -119,11 +119,15 @@ static void carve_states(carver *at, path_work *work, size_t size) {
     at->take(&work->scores, rows);
 }
 
+static int64_t hit_count(const path_work *work) {
+    return work->layers * work->octets * work->graph.slot_count * (PATH_OCTET * work->dim / 8);
+}
+
 static void carve_gradients(carver *at, path_work *work, size_t size) {
     int64_t d = work->dim, rows = work->capacity, layers = work->layers, blocks = work->blocks;
     int64_t octets = work->octets;
-    at->take(&work->arguments, layers * rows * (d / 8));
-    at->take(&work->hub_arguments, layers * octets * work->graph.hubs * PATH_OCTET * 3 * (d / 8));
+    at->take(&work->hits, hit_count(work));
+    at->take(&work->boundary_hits, layers * PATH_KEYS * (d / 8));
     at->take(&work->score_grads, rows);
     at->take(&work->zero_grad, PATH_KEYS);
     at->take(&work->losses, PATH_KEYS);
@@ -229,6 +233,12 @@ __global__ static void add_losses(double *loss, const double *losses, int32_t ke
 static void forward(vlp_compute *compute, const path_work *work, const path_operands *operands) {
     cuda_path_weights(compute, work, operands);
     cuda_path_update_open(compute, work, operands);
+    if (work->keep)
+        cuda_note(compute,
+                  cudaMemsetAsync(work->hits, 0,
+                                  static_cast<size_t>(hit_count(work)) * sizeof *work->hits,
+                                  compute->stream),
+                  "clearing memory");
     for (int32_t l = 0; l < work->layers; l++) {
         cuda_path_aggregate(compute, work, l, operands->bf16);
         cuda_path_update(compute, work, operands, l);

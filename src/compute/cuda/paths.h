@@ -39,11 +39,11 @@ struct path_layout {
     int32_t entities, relations, segments, chunks;
     /* Entities of a degree above `piece` are hubs: their rows are computed in pieces. */
     int32_t piece_size, hubs, pieces;
-    bool wide; /* degrees of more than 16 bits */
     int64_t slot_count, triple_count;
     const int32_t *entity, *node; /* (entities) of a node; of an entity */
     const int32_t *begin;         /* (entities + 1) into the slots, by node */
     const path_slot *slots;       /* (2 triples) */
+    const int32_t *reverse;       /* (2 triples) the slot of the other direction */
     const int2 *edges; /* (2 triples) of the same slots: the source, the relation of its message */
     const int2 *piece; /* (pieces) of hubs: the node, the first slot */
     const int32_t *hub_piece;      /* (hubs + 1) */
@@ -118,22 +118,24 @@ struct path_work {
     uint32_t *list, *rows;       /* (levels, octets entities), (levels, capacity) */
     path_counts *counts;         /* (levels) */
 
-    float *query;                /* (32, dim) q_r */
-    void *weights;               /* T (layers, octets, relations, 8, dim) w_l */
-    void *x;                     /* T (layers, capacity, dim) states; two layers unless they are kept */
-    float *last;                 /* (capacity, dim) x_L */
-    void *features;              /* T (layers, capacity, 4, dim) mean, maximum, minimum, deviation */
-    uint4 *arguments;            /* (layers, capacity, dim / 8) low bytes of the extremes' slots */
-    uint4 *hub_arguments;        /* (layers, octets hubs, 8, 3, dim / 8) their other bytes, at hubs */
-    int32_t *degree;             /* (layers, capacity) */
-    float *scale;                /* (layers, capacity) s */
-    float *offset;               /* (32, 2 dim) q H + bias of the readout */
-    float *hub_sums;             /* (octets pieces, 7, 8 dim) what the pieces of hubs give */
-    float *zero_score;           /* (32) of a state of zeros */
-    float *scores, *score_grads; /* (capacity) */
-    float *zero_grad;            /* (32) */
-    double *losses;              /* (32) */
-    path_softmax *softmax;       /* (32, PATH_LOSS_BLOCKS) */
+    float *query;   /* (32, dim) q_r */
+    void *weights;  /* T (layers, octets, relations, 8, dim) w_l */
+    void *x;        /* T (layers, capacity, dim) states; two layers unless they are kept */
+    float *last;    /* (capacity, dim) x_L */
+    void *features; /* T (layers, capacity, 4, dim) mean, maximum, minimum, deviation */
+    /* (layers, octets, slots, 8, dim / 8) by slot of the source: bits of the eight numbers of which a
+     * message was the maximum, then of which it was the minimum. */
+    uint16_t *hits;
+    uint16_t *boundary_hits;       /* (layers, 32, dim / 8) the same of the boundary at a head entity */
+    int32_t *degree;               /* (layers, capacity) */
+    float *scale;                  /* (layers, capacity) s */
+    float *offset;                 /* (32, 2 dim) q H + bias of the readout */
+    float *hub_sums;               /* (octets pieces, 7, 8 dim) what the pieces of hubs give */
+    float *zero_score;             /* (32) of a state of zeros */
+    float *scores, *score_grads;   /* (capacity) */
+    float *zero_grad;              /* (32) */
+    double *losses;                /* (32) */
+    path_softmax *softmax;         /* (32, PATH_LOSS_BLOCKS) */
     path_key_softmax *key_softmax; /* (32) */
 
     float *state_grads, *own_grads; /* (capacity, dim) of x; those that rows give to themselves */

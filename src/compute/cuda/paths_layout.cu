@@ -21,7 +21,7 @@ struct host_graph {
 };
 
 struct host_layout {
-    std::vector<int32_t> entity, node, begin, segment_node, relation_chunk, hub_piece;
+    std::vector<int32_t> entity, node, begin, segment_node, relation_chunk, hub_piece, reverse;
     std::vector<path_slot> slots;
     std::vector<int2> triples, edges, piece, chunk;
     int32_t piece_size = PATH_MAX_PIECE, hubs = 0;
@@ -73,7 +73,10 @@ void set_slots(host_layout *to, const host_graph &graph, int32_t half, int64_t t
             (graph.relation[slot] < half ? both->x : both->y) = at;
         }
     }
+    to->reverse.resize(to->slots.size());
     for (int2 both : to->triples) {
+        to->reverse[both.x] = both.y;
+        to->reverse[both.y] = both.x;
         to->slots[both.x].position = both.y - to->begin[to->slots[both.x].node];
         to->slots[both.y].position = both.x - to->begin[to->slots[both.y].node];
     }
@@ -139,6 +142,7 @@ void put_arrays(path_layout *to, uploader *target, const host_layout &from) {
     to->node = target->put(from.node);
     to->begin = target->put(from.begin);
     to->slots = target->put(from.slots);
+    to->reverse = target->put(from.reverse);
     to->edges = target->put(from.edges);
     to->piece = target->put(from.piece);
     to->hub_piece = target->put(from.hub_piece);
@@ -162,7 +166,6 @@ void make_layout(vlp_compute *compute, cuda_path_graph *out) {
     out->layout.relations = graph->relations;
     out->layout.piece_size = host.piece_size;
     out->layout.hubs = host.hubs;
-    out->layout.wide = graph->entities > 0 && host.begin[1] > UINT16_MAX;
     out->layout.pieces = static_cast<int32_t>(host.piece.size());
     out->layout.segments = static_cast<int32_t>(host.segment_node.size());
     out->layout.chunks = static_cast<int32_t>(host.chunk.size());

@@ -192,21 +192,48 @@ __device__ static void store_features(const path_work &work, const path_thread &
     work.scale[row] = vlp_path_class_scale(&graph, vlp_path_degree_class(degree));
 }
 
-/* Bytes of the extremes' slots, 1 .. the degree, 0 the boundary: those from bit `shift` on. */
-__device__ static uint4 bytes_of(const int32_t (&most)[8], const int32_t (&least)[8], int shift) {
-    uint32_t words[4] = {0, 0, 0, 0};
+/* Bits of the numbers whose maximum, and from bit 8 on minimum, is the message of a slot. */
+__device__ static uint32_t hits_of(const int32_t (&most)[8], const int32_t (&least)[8], int32_t slot) {
+    uint32_t bits = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        words[i / 4] |= (static_cast<uint32_t>(most[i]) >> shift & 255u) << 8 * (i % 4);
-        words[2 + i / 4] |= (static_cast<uint32_t>(least[i]) >> shift & 255u) << 8 * (i % 4);
+        bits |= most[i] == slot ? 1u << i : 0u;
+        bits |= least[i] == slot ? 256u << i : 0u;
     }
-    return make_uint4(words[0], words[1], words[2], words[3]);
+    return bits;
 }
 
-__device__ static void store_arguments(const path_work &work, const path_thread &at, int32_t layer,
-                                       const int32_t (&most)[8], const int32_t (&least)[8]) {
-    work.arguments[(layer * work.capacity + at.row) * (work.dim / 8) + at.part] =
-        bytes_of(most, least, 0);
+/* Tells the messages that were extremes; slots are 1 .. the degree, 0 the boundary. */
+__device__ static void store_hits(const path_work &work, const path_thread &at, int32_t layer,
+                                  const int32_t (&most)[8], const int32_t (&least)[8]) {
+    int32_t first = work.graph.begin[at.node] - 1, degree = work.graph.begin[at.node + 1] - first - 1;
+    int32_t key = at.octet * PATH_OCTET + at.key, parts = work.dim / 8;
+    int64_t octet = static_cast<int64_t>(layer) * work.octets + at.octet;
+    uint16_t *to =
+        work.hits + octet * work.graph.slot_count * PATH_OCTET * parts + at.key * parts + at.part;
+    if (work.key[key].head == at.node)
+        work.boundary_hits[(layer * PATH_KEYS + key) * parts + at.part] =
+            static_cast<uint16_t>(hits_of(most, least, 0));
+    if (degree < 12) {
+        for (int32_t slot = 1; slot <= degree; slot++) {
+            uint32_t bits = hits_of(most, least, slot);
+            if (bits)
+                to[static_cast<int64_t>(work.graph.reverse[first + slot]) * PATH_OCTET * parts] =
+                    static_cast<uint16_t>(bits);
+        }
+        return;
+    }
+    uint32_t pending = 0xffffu;
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        if (!(pending >> i & 1)) continue;
+        int32_t slot = i < 8 ? most[i % 8] : least[i % 8];
+        uint32_t bits = hits_of(most, least, slot);
+        pending &= ~bits;
+        if (slot > 0)
+            to[static_cast<int64_t>(work.graph.reverse[first + slot]) * PATH_OCTET * parts] =
+                static_cast<uint16_t>(bits);
+    }
 }
 
 /* Whether a row's messages can differ from 0: in layer 0 those of the heads' neighbours. */
@@ -255,20 +282,25 @@ __device__ static void store_row(const path_work &work, const path_thread &at, i
         most_at[i] = best.most_slot(i), least_at[i] = best.least_slot(i);
     }
     store_features<T>(work, at, layer, all, most, least);
-    if (KEEP) store_arguments(work, at, layer, most_at, least_at);
+    if (KEEP) store_hits(work, at, layer, most_at, least_at);
 }
 
 /* One team per unit: a site, or a piece of a hub's. Sums of a hub are without the boundary. */
 template <class T, bool KEEP, bool DENSE>
-__global__ static void __launch_bounds__(PATH_THREADS, sizeof(T) == 2 && DENSE ? 3 : 2)
+__global__ static void __launch_bounds__(PATH_THREADS, sizeof(T) == 2 ? 3 : 2)
     aggregate_rows(path_work work, int32_t layer) {
     path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
     aggregate_operands<T> in = operands_of<T>(work, layer);
     path_level level = path_level_of(work, layer + 1);
     int32_t units = path_units(work, level), step = static_cast<int32_t>(gridDim.x) * at.teams;
-    for (int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team; i < units; i += step) {
-        path_enter_unit(&at, work, level, i);
+    int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
+    path_unit next = {};
+    if (i < units) next = path_load_unit(work, level, i);
+    for (; i < units; i += step) {
+        path_enter(&at, DENSE ? path_load_unit(work, level, i) : next);
+        /* Rows of sparse layers are short: the next one is loaded ahead. */
+        if (!DENSE && i + step < units) next = path_load_unit(work, level, i + step);
         sums all = {};
         extremes<T, KEEP> best;
         {
@@ -300,9 +332,8 @@ __global__ static void __launch_bounds__(PATH_THREADS) finish_hubs(path_work wor
     path_thread at = path_thread_of(work.dim);
     int32_t site = static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
     if (at.team >= at.teams || site >= work.octets * work.graph.hubs) return;
-    at.octet = site / work.graph.hubs;
-    at.node = site % work.graph.hubs;
-    path_enter(&at, work, path_level_of(work, layer + 1));
+    path_enter(&at, path_unit_at(work, path_level_of(work, layer + 1), site / work.graph.hubs,
+                                 site % work.graph.hubs));
     if (at.row < 0) return;
     float boundary[8], most[8], least[8];
     int32_t most_at[8] = {}, least_at[8] = {};
@@ -336,12 +367,7 @@ __global__ static void __launch_bounds__(PATH_THREADS) finish_hubs(path_work wor
         }
     }
     store_features<T>(work, at, layer, all, most, least);
-    if (!KEEP) return;
-    store_arguments(work, at, layer, most_at, least_at);
-    int64_t place = static_cast<int64_t>(layer) * work.octets * work.graph.hubs + site;
-    uint4 *to = work.hub_arguments + (place * PATH_OCTET + at.key) * 3 * (work.dim / 8) + at.part;
-    for (int byte = 1; byte < 4; byte++)
-        to[(byte - 1) * (work.dim / 8)] = bytes_of(most_at, least_at, 8 * byte);
+    if (KEEP) store_hits(work, at, layer, most_at, least_at);
 }
 
 template <class T, bool KEEP>

@@ -40,22 +40,51 @@ __device__ static float hidden_unit(const float (&x)[D], const readout_tables<D>
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+/* Two rows per thread: a number of the matrix is read once for both. */
 template <int D>
-__global__ static void __launch_bounds__(PATH_THREADS) read_rows(path_work work, readout_operands in) {
+__global__ static void __launch_bounds__(PATH_THREADS, 2)
+    read_rows(path_work work, readout_operands in) {
+    constexpr int ROWS = D < 64 ? 2 : 1;
     extern __shared__ __align__(16) unsigned char shared[];
     readout_tables<D> &tables = *reinterpret_cast<readout_tables<D> *>(shared);
     path_level level = path_level_of(work, work.layers);
-    int32_t rows = level.counts->rows;
+    int32_t rows = level.counts->rows, step = static_cast<int32_t>(gridDim.x) * PATH_THREADS;
     load_tables(&tables, work, in);
-    for (int32_t row = static_cast<int32_t>(blockIdx.x * PATH_THREADS + threadIdx.x); row < rows;
-         row += static_cast<int32_t>(gridDim.x) * PATH_THREADS) {
-        float x[D], score = tables.output[2 * D];
-        int32_t key = path_key_of(level.rows[row]);
-        load_floats<D>(x, work.last + static_cast<int64_t>(row) * D);
-#pragma unroll 4
-        for (int j = 0; j < 2 * D; j++)
-            score = __fmaf_rn(fmaxf(hidden_unit(x, tables, key, j), 0.0f), tables.output[j], score);
-        work.scores[row] = score;
+    for (int32_t first = static_cast<int32_t>(blockIdx.x * PATH_THREADS + threadIdx.x); first < rows;
+         first += ROWS * step) {
+        float x[ROWS][D], scores[ROWS];
+        int32_t offsets[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            int32_t row = min(first + r * step, rows - 1);
+            offsets[r] = path_key_of(level.rows[row]) * (2 * D + 1);
+            scores[r] = tables.output[2 * D];
+            load_floats<D>(x[r], work.last + static_cast<int64_t>(row) * D);
+        }
+#pragma unroll 2
+        for (int j = 0; j < 2 * D; j++) {
+            const float4 *weights = reinterpret_cast<const float4 *>(tables.matrix + j * D);
+            float sums[ROWS][2];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) sums[r][0] = tables.offset[offsets[r] + j], sums[r][1] = 0;
+#pragma unroll
+            for (int i = 0; i < D / 4; i++) {
+                float4 w = weights[i];
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    sums[r][0] = __fmaf_rn(x[r][4 * i], w.x, sums[r][0]);
+                    sums[r][1] = __fmaf_rn(x[r][4 * i + 1], w.y, sums[r][1]);
+                    sums[r][0] = __fmaf_rn(x[r][4 * i + 2], w.z, sums[r][0]);
+                    sums[r][1] = __fmaf_rn(x[r][4 * i + 3], w.w, sums[r][1]);
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                scores[r] = __fmaf_rn(fmaxf(sums[r][0] + sums[r][1], 0.0f), tables.output[j], scores[r]);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (first + r * step < rows) work.scores[first + r * step] = scores[r];
     }
 }
 
@@ -217,7 +246,7 @@ template <int D>
 static void scores(vlp_compute *compute, const path_work *work, const readout_operands &in) {
     size_t bytes = sizeof(readout_tables<D>);
     path_allow_shared(compute, read_rows<D>, bytes);
-    LAUNCH(compute, read_rows<D>, static_cast<unsigned>(compute->multiprocessors) * 4, PATH_THREADS,
+    LAUNCH(compute, read_rows<D>, static_cast<unsigned>(compute->multiprocessors) * 2, PATH_THREADS,
            bytes, *work, in);
 }
 

@@ -211,7 +211,7 @@ __device__ static void store_gradients(const update_tile &tile, const path_work 
         float q = work.query[key * d + c];
         if (sizeof(T) == 2) q = __bfloat162float(__float2bfloat16_rn(q));
         work.boundary[(static_cast<int64_t>(in.layer) * PATH_KEYS + key) * d + c] =
-            path_boundary_gradient(work, in.layer, row, key, node, c, q, grads);
+            path_boundary_gradient(work, in.layer, key, c, q, grads);
     }
 }
 

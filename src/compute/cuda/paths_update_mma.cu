@@ -446,7 +446,7 @@ __global__ static void boundary_gradients(path_work work, int32_t layer) {
                           to_float(extremes[8])};
         float q = __bfloat162float(__float2bfloat16_rn(work.query[key * d + c]));
         work.boundary[(static_cast<int64_t>(layer) * PATH_KEYS + key) * d + c] =
-            path_boundary_gradient(work, layer, row, key, node, c, q, grads);
+            path_boundary_gradient(work, layer, key, c, q, grads);
     }
 }
 

@@ -97,14 +97,14 @@ __device__ static float weight_gradient(const path_work &work, int32_t layer, in
 enum { KEYS_STEP = PATH_THREADS / RELATION_COLUMNS };
 
 /* One block per layer and several times RELATION_COLUMNS columns: through w_l = A_l q + a_l. Shared
- * memory: the gradients of w (32, columns), A (dim, columns), q (32, dim). */
+ * memory: q (32, dim), the gradients of w (32, columns), A (dim, columns). */
 __global__ static void __launch_bounds__(PATH_THREADS)
     relation_gradients(path_work work, path_pointers grads, const float *matrix, bool add) {
     extern __shared__ float shared[];
     constexpr int32_t WIDTH = RELATION_COLUMNS + 1, EACH = PATH_KEYS * VLP_PATH_MAX_DIM / PATH_THREADS;
     int32_t d = work.dim, layer = static_cast<int32_t>(blockIdx.y);
     int32_t c = threadIdx.x % RELATION_COLUMNS, y = threadIdx.x / RELATION_COLUMNS;
-    float *w_grad = shared, *a = w_grad + PATH_KEYS * WIDTH, *q = a + d * WIDTH, query[EACH] = {};
+    float *q = shared, *w_grad = q + PATH_KEYS * d, *a = w_grad + PATH_KEYS * WIDTH, query[EACH] = {};
     int64_t columns = static_cast<int64_t>(work.graph.relations) * d;
     for (int32_t i = threadIdx.x; i < PATH_KEYS * d; i += PATH_THREADS)
         q[i] = i / d < work.keys ? work.query[i] : 0.0f;
@@ -118,14 +118,22 @@ __global__ static void __launch_bounds__(PATH_THREADS)
             a[row * WIDTH + c] =
                 in ? matrix[(static_cast<int64_t>(layer) * d + row) * columns + first + c] : 0.0f;
         __syncthreads();
-        for (int32_t row = y; in && row <= d; row += KEYS_STEP) {
-            float sum = 0;
-            for (int32_t key = 0; key < work.keys; key++)
-                sum = __fmaf_rn(row < d ? q[key * d + row] : 1.0f, w_grad[key * WIDTH + c], sum);
-            float *to = row < d ? grads.table[VLP_PATH_RELATION] +
-                                      (static_cast<int64_t>(layer) * d + row) * columns
-                                : grads.table[VLP_PATH_RELATION_BIAS] + layer * columns;
-            set_or_add(to + first + c, sum, add);
+        /* Four rows per thread: a number of w_grad is read once for all. */
+        for (int32_t row = 4 * y; in && row < d; row += 4 * KEYS_STEP) {
+            float sum[4] = {}, bias = 0;
+            for (int32_t key = 0; key < work.keys; key++) {
+                float change = w_grad[key * WIDTH + c];
+                float4 four = *reinterpret_cast<const float4 *>(q + key * d + row);
+                sum[0] = __fmaf_rn(four.x, change, sum[0]), sum[1] = __fmaf_rn(four.y, change, sum[1]);
+                sum[2] = __fmaf_rn(four.z, change, sum[2]), sum[3] = __fmaf_rn(four.w, change, sum[3]);
+                bias += change;
+            }
+            int64_t at = (static_cast<int64_t>(layer) * d + row) * columns + first + c;
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                set_or_add(grads.table[VLP_PATH_RELATION] + at + k * columns, sum[k], add);
+            if (row == 0)
+                set_or_add(grads.table[VLP_PATH_RELATION_BIAS] + layer * columns + first + c, bias, add);
         }
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
