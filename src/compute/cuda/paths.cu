@@ -141,8 +141,8 @@ static void carve_gradients(carver *at, path_work *work, size_t size) {
     at->take(&work->partial, octets * work->graph.segments * PATH_OCTET * d, size);
     at->take(&work->chunk_sums, layers * octets * work->graph.chunks * PATH_OCTET * d);
     at->take(&work->boundary, layers * PATH_KEYS * d);
-    at->take(&work->update_partial, layers * blocks * 2 * PATH_PARTS * d * d);
-    at->take(&work->norm_partial, layers * blocks * 4 * d);
+    at->take(&work->update_partial, layers * work->update_blocks * 2 * PATH_PARTS * d * d);
+    at->take(&work->norm_partial, layers * work->update_blocks * 4 * d);
     at->take(&work->hidden_partial, blocks * 2 * d * d);
     at->take(&work->output_partial, blocks * (2 * d + 1));
     at->take(&work->offset_partial, blocks * PATH_KEYS * 2 * d);
@@ -174,6 +174,7 @@ static vlp_status open_work(vlp_compute *compute, path_work *work, const vlp_pat
     work->keep = keep;
     work->mean_log_degree = model->graph->mean_log_degree;
     work->blocks = compute->multiprocessors * (form->dim > 64 ? 1 : 2);
+    work->update_blocks = compute->multiprocessors;
     /* An entity that is reached has an edge. */
     int64_t reached = work->graph.entities;
     if (form->reached_only && form->edge_limit > 0 && form->edge_limit + 1 < reached)

@@ -17,7 +17,7 @@ enum {
     PATH_OCTET = 8,
     PATH_PARTS = 5,       /* of y: state, mean, maximum, minimum, deviation */
     PATH_MAX_PIECE = 224, /* slots that a team walks at once, at most 254 */
-    PATH_CHUNK = 128,     /* segments whose gradients of a relation's weights are summed together */
+    PATH_CHUNK = 64,      /* segments whose gradients of a relation's weights are summed together */
     PATH_THREADS = 256,   /* of most blocks */
     PATH_LOSS_BLOCKS = 16 /* that share the entities of a key */
 };
@@ -102,7 +102,7 @@ struct path_work {
     int32_t levels; /* layers 0 .. levels - 1 have sites of their own, further ones those of the last */
     bool keep;      /* all layers, for the backward pass; else the last two */
     bool dense;     /* from layer 1 on every site has eight rows */
-    int32_t blocks; /* that write partial sums */
+    int32_t blocks, update_blocks; /* that write partial sums of the readout, of the update */
 
     path_key *key;               /* (32) */
     uint32_t *out;               /* (slots) keys for which the edge is out of the graph */
@@ -145,8 +145,8 @@ struct path_work {
     void *partial;         /* T (octets, segments, 8, dim) of w */
     float *chunk_sums;     /* (layers, octets, chunks, 8, dim) */
     float *boundary;       /* (layers, 32, dim) of q, through the boundary */
-    float *update_partial; /* (layers, blocks, 10 dim^2) */
-    float *norm_partial;   /* (layers, blocks, 4 dim) */
+    float *update_partial; /* (layers, update_blocks, 10 dim^2) */
+    float *norm_partial;   /* (layers, update_blocks, 4 dim) */
     float *hidden_partial; /* (blocks, 2 dim^2) */
     float *output_partial; /* (blocks, 2 dim + 1) */
     float *offset_partial; /* (blocks, 32, 2 dim) */
@@ -344,6 +344,15 @@ __device__ inline void stream_eight(__nv_bfloat16 *to, const float (&from)[8]) {
     __stcs(reinterpret_cast<uint4 *>(to),
            make_uint4(pack_two(from[0], from[1]), pack_two(from[2], from[3]), pack_two(from[4], from[5]),
                       pack_two(from[6], from[7])));
+}
+
+__device__ inline eight<float> stream_load(const float *from) {
+    const float4 *at = reinterpret_cast<const float4 *>(from);
+    return {__ldcs(at), __ldcs(at + 1)};
+}
+
+__device__ inline eight<__nv_bfloat16> stream_load(const __nv_bfloat16 *from) {
+    return {__ldcs(reinterpret_cast<const uint4 *>(from))};
 }
 
 __device__ inline float to_float(float x) {

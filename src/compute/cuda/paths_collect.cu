@@ -3,6 +3,13 @@
  * is multiplied once. */
 #include "compute/cuda/paths_team.h"
 
+/* How slots are walked: blocks per multiprocessor, and slots that are loaded before the first is used.
+ */
+template <class T, bool DENSE> struct collect_tuning {
+    static constexpr int BLOCKS = sizeof(T) == 4 ? 2 : DENSE ? 3 : 4;
+    static constexpr int AHEAD = sizeof(T) == 4 || DENSE ? 2 : 1;
+};
+
 template <class T> struct collect_operands {
     const T *x, *w;                /* of the layer */
     const T *gradients, *extremes; /* of the layer's messages */
@@ -32,7 +39,7 @@ template <class T> struct arrival {
     eight<T> constant, slope; /* g1, g2 */
     eight<T> most, least;     /* of the maximum and the minimum, where it was that */
     uint32_t hits;
-    int32_t relation, segment; /* of the slot */
+    int32_t segment, relation; /* of the slot */
 };
 
 template <class T, bool CHECK, bool DENSE>
@@ -41,9 +48,9 @@ __device__ static arrival<T> load_arrival(const path_work &work, const collect_o
     int32_t parts = work.dim / 8;
     int64_t slots = static_cast<int64_t>(at.octet) * work.graph.slot_count + slot_at;
     path_slot slot = work.graph.slots[slot_at];
-    uint32_t hits = in.hits[(slots * PATH_OCTET + at.key) * parts + at.part];
+    uint32_t hits = __ldcs(in.hits + (slots * PATH_OCTET + at.key) * parts + at.part);
     arrival<T> out = {zero_eight<T>(), zero_eight<T>(), zero_eight<T>(), zero_eight<T>(), 0,
-                      slot.relation,   slot.segment};
+                      slot.segment,    slot.relation};
     if (CHECK && (work.out[slot_at] & at.bit)) return out;
     int64_t row = static_cast<int64_t>(at.octet) * work.graph.entities + slot.node;
     if (DENSE) {
@@ -123,7 +130,7 @@ __device__ static void add_arrival(float (&state)[8], segment_sums *sums, const 
 template <class T, bool CHECK, bool DENSE>
 __device__ static void walk(float (&state)[8], const path_work &work, const collect_operands<T> &in,
                             const path_thread &at, const eight<T> &x) {
-    constexpr int AHEAD = 2; /* slots that are loaded before the first is used */
+    constexpr int AHEAD = collect_tuning<T, DENSE>::AHEAD;
     segment_sums sums = {};
     int32_t slot = at.begin;
     for (; slot + AHEAD <= at.end; slot += AHEAD) {
@@ -152,23 +159,28 @@ __device__ static void store_state(const path_work &work, const collect_operands
     if (path_has_row(target, at.key)) {
         float own[8];
         int64_t row = path_row(target, at.key);
-        unpack(own, load_eight(work.own_grads + row * work.dim + 8 * at.part));
+        unpack(own, stream_load(work.own_grads + row * work.dim + 8 * at.part));
 #pragma unroll
         for (int i = 0; i < 8; i++) state[i] += own[i];
     }
-    store_eight(work.state_grads + static_cast<int64_t>(at.row) * work.dim + 8 * at.part, state);
+    stream_eight(work.state_grads + static_cast<int64_t>(at.row) * work.dim + 8 * at.part, state);
 }
 
 /* One team per unit: a site, or a piece of a hub's. */
 template <class T, bool DENSE>
-__global__ static void __launch_bounds__(PATH_THREADS, sizeof(T) == 2 ? 3 : 2)
+__global__ static void __launch_bounds__(PATH_THREADS, collect_tuning<T, DENSE>::BLOCKS)
     collect_rows(path_work work, int32_t layer) {
     path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
     collect_operands<T> in = operands_of<T>(work, layer);
     int32_t units = path_units(work, in.sources), step = static_cast<int32_t>(gridDim.x) * at.teams;
-    for (int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team; i < units; i += step) {
-        path_enter(&at, path_load_unit(work, in.sources, i));
+    int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
+    path_unit next = {};
+    if (i < units) next = path_load_unit(work, in.sources, i);
+    for (; i < units; i += step) {
+        path_enter(&at, DENSE ? path_load_unit(work, in.sources, i) : next);
+        /* Rows of sparse layers are short: the next one is loaded ahead. */
+        if (!DENSE && i + step < units) next = path_load_unit(work, in.sources, i + step);
         float state[8] = {};
         eight<T> x = load_state(work, in, at);
         if (at.check)
@@ -227,7 +239,7 @@ __global__ static void __launch_bounds__(PATH_THREADS) sum_segments(path_work wo
                 next[k] = zero_eight<T>();
                 if (in)
                     next[k] =
-                        load_eight(partial + (place * PATH_OCTET + at.key) * work.dim + 8 * at.part);
+                        stream_load(partial + (place * PATH_OCTET + at.key) * work.dim + 8 * at.part);
             }
 #pragma unroll
             for (int k = 0; k < AHEAD; k++) {
@@ -281,8 +293,10 @@ __global__ static void message_factors(float *out, path_work work, vlp_path_grap
 template <class T> static void collect(vlp_compute *compute, const path_work *work, int32_t layer) {
     unsigned blocks = static_cast<unsigned>(compute->multiprocessors);
     int32_t teams = PATH_THREADS / (PATH_OCTET * (work->dim / 8));
-    auto rows = work->dense && layer > 0 ? collect_rows<T, true> : collect_rows<T, false>;
-    LAUNCH(compute, rows, 3 * blocks, PATH_THREADS, 0, *work, layer);
+    bool dense = work->dense && layer > 0;
+    auto rows = dense ? collect_rows<T, true> : collect_rows<T, false>;
+    unsigned each = dense ? collect_tuning<T, true>::BLOCKS : collect_tuning<T, false>::BLOCKS;
+    LAUNCH(compute, rows, each * blocks, PATH_THREADS, 0, *work, layer);
     if (work->graph.hubs > 0)
         LAUNCH(compute, collect_hubs<T>, cuda_blocks(work->octets * work->graph.hubs, teams),
                PATH_THREADS, 0, *work, layer);

@@ -66,6 +66,14 @@ template <class T, bool TRACK> struct extremes {
 
 /* ---- Forward ------------------------------------------------------------------------------------- */
 
+/* How slots are walked: blocks per multiprocessor, and messages that are loaded before the first is
+ * used.
+ */
+template <class T, bool DENSE> struct aggregate_tuning {
+    static constexpr int BLOCKS = sizeof(T) == 4 || DENSE ? 2 : 4;
+    static constexpr int AHEAD = sizeof(T) == 2 && DENSE ? 4 : 2;
+};
+
 template <class T> struct aggregate_operands {
     const T *x, *w;     /* of the layer; w: of its first octet */
     path_level sources; /* rows of x */
@@ -132,8 +140,7 @@ __device__ static void add_message(sums *to, extremes<T, TRACK> *best, const mes
 template <class T, bool TRACK, bool CHECK, bool DENSE>
 __device__ static void walk(sums *to, extremes<T, TRACK> *best, const path_work &work,
                             const aggregate_operands<T> &in, const path_thread &at) {
-    constexpr int AHEAD =
-        sizeof(T) == 2 && DENSE ? 4 : 2; /* messages that are loaded before the first is used */
+    constexpr int AHEAD = aggregate_tuning<T, DENSE>::AHEAD;
     int64_t octet = at.octet, entities = work.graph.entities, stride = PATH_OCTET * work.dim;
     int32_t column = 8 * at.part;
     const uint2 *sites = in.sources.sites + octet * entities;
@@ -203,6 +210,27 @@ __device__ static uint32_t hits_of(const int32_t (&most)[8], const int32_t (&lea
     return bits;
 }
 
+/* Rows of fewer slots go through these, others through their extremes; slots at a time. */
+enum { FEW_SLOTS = 12, HITS_AHEAD = 4 };
+
+/* Writes the hits of COUNT slots, slot_of(0) .. slot_of(COUNT - 1), of which 0 is none; places are
+ * loaded before the first is used. */
+template <int COUNT, class Slots>
+__device__ static void store_slots(uint16_t *to, const path_work &work, int32_t first,
+                                   const int32_t (&most)[8], const int32_t (&least)[8], Slots slot_of) {
+    int32_t places[COUNT];
+    uint32_t bits[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        int32_t slot = slot_of(i);
+        bits[i] = slot > 0 ? hits_of(most, least, slot) : 0;
+        places[i] = bits[i] ? work.graph.reverse[first + slot] : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        if (bits[i]) to[static_cast<int64_t>(places[i]) * work.dim] = static_cast<uint16_t>(bits[i]);
+}
+
 /* Tells the messages that were extremes; slots are 1 .. the degree, 0 the boundary. */
 __device__ static void store_hits(const path_work &work, const path_thread &at, int32_t layer,
                                   const int32_t (&most)[8], const int32_t (&least)[8]) {
@@ -214,26 +242,22 @@ __device__ static void store_hits(const path_work &work, const path_thread &at, 
     if (work.key[key].head == at.node)
         work.boundary_hits[(layer * PATH_KEYS + key) * parts + at.part] =
             static_cast<uint16_t>(hits_of(most, least, 0));
-    if (degree < 12) {
-        for (int32_t slot = 1; slot <= degree; slot++) {
-            uint32_t bits = hits_of(most, least, slot);
-            if (bits)
-                to[static_cast<int64_t>(work.graph.reverse[first + slot]) * PATH_OCTET * parts] =
-                    static_cast<uint16_t>(bits);
-        }
+    if (degree < FEW_SLOTS) {
+        for (int32_t slot = 1; slot <= degree; slot += HITS_AHEAD)
+            store_slots<HITS_AHEAD>(to, work, first, most, least, [&](int i) {
+                int32_t at_slot = slot + i;
+                return at_slot <= degree ? at_slot : 0;
+            });
         return;
     }
-    uint32_t pending = 0xffffu;
 #pragma unroll
-    for (int i = 0; i < 16; i++) {
-        if (!(pending >> i & 1)) continue;
-        int32_t slot = i < 8 ? most[i % 8] : least[i % 8];
-        uint32_t bits = hits_of(most, least, slot);
-        pending &= ~bits;
-        if (slot > 0)
-            to[static_cast<int64_t>(work.graph.reverse[first + slot]) * PATH_OCTET * parts] =
-                static_cast<uint16_t>(bits);
-    }
+    for (int side = 0; side < 2; side++)
+        store_slots<8>(to, work, first, most, least, [&](int i) {
+            /* Once for every slot: where it is the first of the extremes. */
+            int32_t slot = side == 0 ? most[i] : least[i];
+            uint32_t before = (1u << (8 * side + i)) - 1;
+            return hits_of(most, least, slot) & before ? 0 : slot;
+        });
 }
 
 /* Whether a row's messages can differ from 0: in layer 0 those of the heads' neighbours. */
@@ -287,7 +311,7 @@ __device__ static void store_row(const path_work &work, const path_thread &at, i
 
 /* One team per unit: a site, or a piece of a hub's. Sums of a hub are without the boundary. */
 template <class T, bool KEEP, bool DENSE>
-__global__ static void __launch_bounds__(PATH_THREADS, sizeof(T) == 2 ? 3 : 2)
+__global__ static void __launch_bounds__(PATH_THREADS, aggregate_tuning<T, DENSE>::BLOCKS)
     aggregate_rows(path_work work, int32_t layer) {
     path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
@@ -372,10 +396,11 @@ __global__ static void __launch_bounds__(PATH_THREADS) finish_hubs(path_work wor
 
 template <class T, bool KEEP>
 static void aggregate(vlp_compute *compute, const path_work *work, int32_t layer) {
-    unsigned blocks = static_cast<unsigned>(compute->multiprocessors) * 3;
+    bool dense = work->dense && layer > 0;
+    unsigned blocks = static_cast<unsigned>(compute->multiprocessors) *
+                      (dense ? aggregate_tuning<T, true>::BLOCKS : aggregate_tuning<T, false>::BLOCKS);
     int32_t teams = PATH_THREADS / (PATH_OCTET * (work->dim / 8));
-    auto rows =
-        work->dense && layer > 0 ? aggregate_rows<T, KEEP, true> : aggregate_rows<T, KEEP, false>;
+    auto rows = dense ? aggregate_rows<T, KEEP, true> : aggregate_rows<T, KEEP, false>;
     auto hubs = finish_hubs<T, KEEP>;
     LAUNCH(compute, rows, blocks, PATH_THREADS, 0, *work, layer);
     if (work->graph.hubs > 0)

@@ -219,7 +219,8 @@ __device__ static void store_gradients(const update_tile &tile, const path_work 
 __device__ static void store_norm_sums(const norm_sums &sums, const path_work &work, int32_t layer,
                                        float *shared) {
     int32_t d = work.dim, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    float *to = work.norm_partial + (static_cast<int64_t>(layer) * work.blocks + blockIdx.x) * 4 * d;
+    float *to =
+        work.norm_partial + (static_cast<int64_t>(layer) * work.update_blocks + blockIdx.x) * 4 * d;
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < COLUMNS; i++) {
@@ -340,10 +341,10 @@ static void update_backward(vlp_compute *compute, const path_work *work, const u
     size_t bytes = tile_bytes(d, true);
     auto kernel = update_rows_backward<T>;
     path_allow_shared(compute, kernel, bytes);
-    LAUNCH(compute, kernel, static_cast<unsigned>(work->blocks), PATH_THREADS, bytes, *work, in);
+    LAUNCH(compute, kernel, static_cast<unsigned>(work->update_blocks), PATH_THREADS, bytes, *work, in);
     auto outer = outer_products<feature_of<T>, change_of>;
-    LAUNCH(compute, outer, outer_grid(PATH_PARTS * d, 2 * d, work->blocks), PATH_THREADS, 0,
-           work->update_partial + in.layer * work->blocks * size, feature_of<T>{*work, in.layer},
+    LAUNCH(compute, outer, outer_grid(PATH_PARTS * d, 2 * d, work->update_blocks), PATH_THREADS, 0,
+           work->update_partial + in.layer * work->update_blocks * size, feature_of<T>{*work, in.layer},
            change_of{work->changes, work->scale + in.layer * work->capacity, d},
            path_level_of(*work, in.layer + 1).counts, PATH_PARTS * d, 2 * d, d);
 }

@@ -148,7 +148,8 @@ __device__ static void multiply_part(float (&sums)[D / 4][4], const columns<D / 
 }
 
 template <int D>
-__global__ static void __launch_bounds__(PATH_THREADS) update_mma(path_work work, update_operands in) {
+__global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 3 : 1)
+    update_mma(path_work work, update_operands in) {
     constexpr int V = D / 4;
     int32_t rows = path_level_of(work, in.layer + 1).counts->rows, quad = threadIdx.x % 32 / 4;
     int32_t column = threadIdx.x % 4 * V, warp = static_cast<int32_t>(threadIdx.x) / 32;
@@ -353,7 +354,7 @@ template <int D>
 __device__ static void store_sums(const block_sums<D> &sums, const path_work &work, int32_t layer) {
     using size = backward_sizes<D>;
     constexpr int LEFT = size::LEFT, RIGHT = size::RIGHT, SUMMED = size::ONES;
-    int64_t block = static_cast<int64_t>(layer) * work.blocks + blockIdx.x;
+    int64_t block = static_cast<int64_t>(layer) * work.update_blocks + blockIdx.x;
     int32_t warp = threadIdx.x / 32, t = threadIdx.x % 4, g = threadIdx.x % 32 / 4;
     float *update = work.update_partial + block * 2 * PATH_PARTS * D * D;
 #pragma unroll
@@ -461,14 +462,14 @@ template <int D> static void pack(vlp_compute *compute, const path_work *work, c
 
 template <int D>
 static void forward(vlp_compute *compute, const path_work *work, const update_operands &in) {
-    LAUNCH(compute, update_mma<D>, static_cast<unsigned>(compute->multiprocessors) * 4, PATH_THREADS, 0,
-           *work, in);
+    LAUNCH(compute, update_mma<D>, static_cast<unsigned>(compute->multiprocessors) * (D < 64 ? 3 : 1),
+           PATH_THREADS, 0, *work, in);
 }
 
 template <int D>
 static void backward(vlp_compute *compute, const path_work *work, const update_operands &in) {
     path_allow_shared(compute, update_mma_backward<D>, backward_sizes<D>::BYTES);
-    LAUNCH(compute, update_mma_backward<D>, static_cast<unsigned>(work->blocks),
+    LAUNCH(compute, update_mma_backward<D>, static_cast<unsigned>(work->update_blocks),
            static_cast<unsigned>(backward_sizes<D>::THREADS), backward_sizes<D>::BYTES, *work, in);
     LAUNCH(compute, boundary_gradients, static_cast<unsigned>(work->keys), 64, 0, *work, in.layer);
 }

@@ -202,11 +202,13 @@ __global__ static void update_tables(path_work work, path_pointers grads, bool a
     int64_t d = work.dim, size = 2 * PATH_PARTS * d * d, layer = blockIdx.y;
     int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at < size) {
-        float sum = sum_blocks(work.update_partial + layer * work.blocks * size + at, size, work.blocks);
+        float sum = sum_blocks(work.update_partial + layer * work.update_blocks * size + at, size,
+                               work.update_blocks);
         set_or_add(grads.table[VLP_PATH_UPDATE] + layer * size + at, sum, add);
     } else if (at < size + 4 * d) {
         at -= size;
-        float sum = sum_blocks(work.norm_partial + layer * work.blocks * 4 * d + at, 4 * d, work.blocks);
+        float sum = sum_blocks(work.norm_partial + layer * work.update_blocks * 4 * d + at, 4 * d,
+                               work.update_blocks);
         float *table = grads.table[at < 2 * d ? VLP_PATH_UPDATE_BIAS : VLP_PATH_NORM];
         set_or_add(table + layer * 2 * d + at % (2 * d), sum, add);
     }
