@@ -126,6 +126,10 @@ static int64_t hit_count(const path_work *work) {
 static void carve_gradients(carver *at, path_work *work, size_t size) {
     int64_t d = work->dim, rows = work->capacity, layers = work->layers, blocks = work->blocks;
     int64_t octets = work->octets;
+    at->take(&work->back_active, (layers + 1) * work->graph.entities);
+    at->take(&work->back_list, (layers + 1) * path_sites(*work));
+    at->take(&work->back_rows, (layers + 1) * rows);
+    at->take(&work->back_counts, layers + 1);
     at->take(&work->hits, hit_count(work));
     at->take(&work->boundary_hits, layers * PATH_KEYS * (d / 8));
     at->take(&work->score_grads, rows);
@@ -279,6 +283,8 @@ static vlp_status step(vlp_compute *compute, double *loss, const vlp_path_tables
                compute->values);
         cuda_path_hide(compute, &work, model->graph, batch->hidden, options);
         cuda_path_reach(compute, &work, model->form, &scope);
+        work.pruned = options->prune > 0 && work.levels > work.layers &&
+                      cuda_path_on_tensor_cores(&work, &operands);
         forward(compute, &work, &operands);
         cuda_path_loss(compute, &work, model->graph, batch->hidden, options);
         backward(compute, &work, &operands, nullptr);

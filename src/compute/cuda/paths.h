@@ -87,7 +87,8 @@ struct path_counts {
 
 /* A layer's rows. Sites are numbered by octet, then by node. */
 struct path_level {
-    const uint2 *sites;   /* (octets entities) keys with a row, the first row */
+    /* (octets entities) keys with a row and, from bit 8 on, with a gradient; the first row */
+    const uint2 *sites;
     const uint32_t *list; /* those with a row, without hubs: node | octet << 30 */
     const uint32_t *rows; /* (rows) node | key << 27 */
     const path_counts *counts;
@@ -102,6 +103,7 @@ struct path_work {
     int32_t levels; /* layers 0 .. levels - 1 have sites of their own, further ones those of the last */
     bool keep;      /* all layers, for the backward pass; else the last two */
     bool dense;     /* from layer 1 on every site has eight rows */
+    bool pruned;    /* rows without a gradient are left out on the way back */
     int32_t blocks, update_blocks; /* that write partial sums of the readout, of the update */
 
     path_key *key;               /* (32) */
@@ -117,6 +119,9 @@ struct path_work {
     uint2 *sites;                /* (levels, octets entities) */
     uint32_t *list, *rows;       /* (levels, octets entities), (levels, capacity) */
     path_counts *counts;         /* (levels) */
+    /* On the way back, where rows are left out: keys with a gradient, sites and rows with one. */
+    uint32_t *back_active, *back_list, *back_rows;
+    path_counts *back_counts;
 
     float *query;   /* (32, dim) q_r */
     void *weights;  /* T (layers, octets, relations, 8, dim) w_l */
@@ -188,6 +193,9 @@ void cuda_path_remove(vlp_compute *compute, const path_work *work, const vlp_pat
 void cuda_path_reach(vlp_compute *compute, path_work *work, const vlp_path_form *form,
                      const path_scope *scope);
 
+/* From `back_active` of the last layer: which rows of the others have a gradient. */
+void cuda_path_reach_back(vlp_compute *compute, const path_work *work);
+
 /* ---- paths_messages.cu ---- */
 void cuda_path_aggregate(vlp_compute *compute, const path_work *work, int32_t layer, bool bf16);
 /* From the gradients of a layer's messages: those of its states, and of w by chunks. */
@@ -197,6 +205,7 @@ void cuda_path_factors(vlp_compute *compute, float *out, const path_work *work,
                        const vlp_path_graph *graph, int32_t layer, bool bf16);
 
 /* ---- paths_update.cu ---- */
+bool cuda_path_on_tensor_cores(const path_work *work, const path_operands *operands);
 void cuda_path_update_open(vlp_compute *compute, const path_work *work, const path_operands *operands);
 void cuda_path_update(vlp_compute *compute, const path_work *work, const path_operands *operands,
                       int32_t layer);
@@ -240,6 +249,22 @@ __host__ __device__ inline const uint32_t *path_active_of(const path_work &work,
     return work.active + level * work.graph.entities;
 }
 
+/* A layer's rows on the way back: `rows` are numbers of rows, NULL: all. */
+__host__ __device__ inline path_level path_back_level_of(const path_work &work, int32_t layer) {
+    path_level out = path_level_of(work, layer);
+    out.rows = nullptr;
+    if (!work.pruned) return out;
+    out.list = work.back_list + layer * path_sites(work);
+    out.rows = work.back_rows + layer * work.capacity;
+    out.counts = work.back_counts + layer;
+    return out;
+}
+
+__host__ __device__ inline const uint32_t *path_back_active_of(const path_work &work, int32_t layer) {
+    if (!work.pruned) return path_active_of(work, layer);
+    return work.back_active + static_cast<int64_t>(layer) * work.graph.entities;
+}
+
 /* The layer's part of an array that holds all layers, or the last two. */
 __host__ __device__ inline int64_t path_kept(const path_work &work, int32_t layer) {
     return (work.keep ? layer : layer & 1) * work.capacity;
@@ -247,6 +272,10 @@ __host__ __device__ inline int64_t path_kept(const path_work &work, int32_t laye
 
 __device__ inline bool path_has_row(uint2 site, int32_t key) {
     return site.x >> key & 1;
+}
+
+__device__ inline bool path_has_gradient(uint2 site, int32_t key) {
+    return site.x >> (PATH_OCTET + key) & 1;
 }
 
 /* Of an entry of `rows`. */
@@ -268,6 +297,13 @@ __device__ inline int32_t path_find_row(const path_work &work, const path_level 
                                         int32_t node) {
     uint2 site = level.sites[static_cast<int64_t>(key / PATH_OCTET) * work.graph.entities + node];
     return path_has_row(site, key % PATH_OCTET) ? path_row(site, key % PATH_OCTET) : -1;
+}
+
+/* The same, of a row that has a gradient. */
+__device__ inline int32_t path_find_gradient(const path_work &work, const path_level &level, int32_t key,
+                                             int32_t node) {
+    uint2 site = level.sites[static_cast<int64_t>(key / PATH_OCTET) * work.graph.entities + node];
+    return path_has_gradient(site, key % PATH_OCTET) ? path_row(site, key % PATH_OCTET) : -1;
 }
 
 /* Raises a kernel's shared memory above what every kernel has. */

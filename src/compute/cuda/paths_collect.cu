@@ -29,8 +29,8 @@ __device__ static collect_operands<T> operands_of(const path_work &work, int32_t
     out.hits = work.hits + static_cast<int64_t>(layer) * work.octets * work.graph.slot_count *
                                PATH_OCTET * (work.dim / 8);
     out.partial = static_cast<T *>(work.partial);
-    out.sources = path_level_of(work, layer);
-    out.targets = path_level_of(work, layer + 1);
+    out.sources = path_back_level_of(work, layer);
+    out.targets = path_back_level_of(work, layer + 1);
     return out;
 }
 
@@ -57,7 +57,7 @@ __device__ static arrival<T> load_arrival(const path_work &work, const collect_o
         row = row * PATH_OCTET + at.key;
     } else {
         uint2 site = in.targets.sites[row];
-        if (at.row < 0 || !path_has_row(site, at.key)) return out;
+        if (at.row < 0 || !path_has_gradient(site, at.key)) return out;
         row = path_row(site, at.key);
     }
     int64_t place = 16 * (row * parts + at.part);
@@ -156,7 +156,7 @@ template <class T>
 __device__ static void store_state(const path_work &work, const collect_operands<T> &in,
                                    const path_thread &at, float (&state)[8]) {
     uint2 target = in.targets.sites[static_cast<int64_t>(at.octet) * work.graph.entities + at.node];
-    if (path_has_row(target, at.key)) {
+    if (path_has_gradient(target, at.key)) {
         float own[8];
         int64_t row = path_row(target, at.key);
         unpack(own, stream_load(work.own_grads + row * work.dim + 8 * at.part));
@@ -178,9 +178,10 @@ __global__ static void __launch_bounds__(PATH_THREADS, collect_tuning<T, DENSE>:
     path_unit next = {};
     if (i < units) next = path_load_unit(work, in.sources, i);
     for (; i < units; i += step) {
-        path_enter(&at, DENSE ? path_load_unit(work, in.sources, i) : next);
+        path_enter(&at, DENSE ? path_load_unit(work, in.sources, i) : next, true);
         /* Rows of sparse layers are short: the next one is loaded ahead. */
         if (!DENSE && i + step < units) next = path_load_unit(work, in.sources, i + step);
+        if (!(at.site.x >> PATH_OCTET)) continue;
         float state[8] = {};
         eight<T> x = load_state(work, in, at);
         if (at.check)
@@ -202,7 +203,8 @@ __global__ static void __launch_bounds__(PATH_THREADS) collect_hubs(path_work wo
     int32_t site = static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
     if (at.team >= at.teams || site >= work.octets * work.graph.hubs) return;
     collect_operands<T> in = operands_of<T>(work, layer);
-    path_enter(&at, path_unit_at(work, in.sources, site / work.graph.hubs, site % work.graph.hubs));
+    path_enter(&at, path_unit_at(work, in.sources, site / work.graph.hubs, site % work.graph.hubs),
+               true);
     if (at.row < 0) return;
     float state[8] = {};
 #pragma unroll 4
@@ -220,7 +222,7 @@ template <class T>
 __global__ static void __launch_bounds__(PATH_THREADS) sum_segments(path_work work, int32_t layer) {
     path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
-    const uint32_t *active = path_active_of(work, layer);
+    const uint32_t *active = path_back_active_of(work, layer);
     const T *partial = static_cast<const T *>(work.partial);
     int32_t total = work.octets * work.graph.chunks;
     for (int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team; i < total;

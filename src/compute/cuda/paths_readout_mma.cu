@@ -99,15 +99,14 @@ template <int D> struct readout_rows {
     int32_t key[PATH_THREADS];
 };
 
-/* A row's way back: the gradient of its state, and its part of the factors. */
+/* A row's way back (-1: none): the gradient of its state, and its part of the factors. */
 template <int D>
 __device__ static void row_backward(readout_rows<D> *to, const readout_tables<D> &tables,
-                                    const path_work &work, const path_level &level, int32_t row,
-                                    int32_t rows, float *bias_sum) {
+                                    const path_work &work, int32_t row, float *bias_sum) {
     int32_t at = static_cast<int32_t>(threadIdx.x);
-    float x[D] = {}, x_grad[D] = {}, grad = row < rows ? work.score_grads[row] : 0.0f;
-    int32_t key = row < rows ? path_key_of(level.rows[row]) : 0;
-    if (row < rows) load_floats<D>(x, work.last + static_cast<int64_t>(row) * D);
+    float x[D] = {}, x_grad[D] = {}, grad = row >= 0 ? work.score_grads[row] : 0.0f;
+    int32_t key = row >= 0 ? path_key_of(path_level_of(work, work.layers).rows[row]) : 0;
+    if (row >= 0) load_floats<D>(x, work.last + static_cast<int64_t>(row) * D);
     to->key[at] = key;
     *bias_sum += grad;
 #pragma unroll
@@ -136,7 +135,7 @@ __device__ static void row_backward(readout_rows<D> *to, const readout_tables<D>
         *reinterpret_cast<uint32_t *>(to->change + place) = pack_two(change[0], change[1]);
         *reinterpret_cast<uint32_t *>(to->weighted + place) = pack_two(weighted[0], weighted[1]);
     }
-    if (row < rows) store_floats<D>(work.state_grads + static_cast<int64_t>(row) * D, x_grad);
+    if (row >= 0) store_floats<D>(work.state_grads + static_cast<int64_t>(row) * D, x_grad);
 }
 
 /* Sums over rows, tiles of eight columns of the hidden layer: x^T change, by key the sum of change, and
@@ -220,7 +219,7 @@ __global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 2 : 1)
     extern __shared__ __align__(16) unsigned char shared[];
     readout_tables<D> &tables = *reinterpret_cast<readout_tables<D> *>(shared);
     readout_rows<D> &tile = *reinterpret_cast<readout_rows<D> *>(shared + sizeof tables);
-    path_level level = path_level_of(work, work.layers);
+    path_level level = path_back_level_of(work, work.layers);
     int32_t rows = level.counts->rows;
     readout_sums<D> sums = {};
     float bias_sum = 0;
@@ -228,8 +227,10 @@ __global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 2 : 1)
     for (int32_t first = static_cast<int32_t>(blockIdx.x) * PATH_THREADS; first < rows;
          first += static_cast<int32_t>(gridDim.x) * PATH_THREADS) {
         __syncthreads();
-        row_backward(&tile, tables, work, level, first + static_cast<int32_t>(threadIdx.x), rows,
-                     &bias_sum);
+        int32_t place = first + static_cast<int32_t>(threadIdx.x);
+        int32_t row = place < rows ? place : -1;
+        if (level.rows && place < rows) row = static_cast<int32_t>(level.rows[place]);
+        row_backward(&tile, tables, work, row, &bias_sum);
         __syncthreads();
         add_rows(&sums, tile);
     }

@@ -67,9 +67,11 @@ __device__ inline path_unit path_load_unit(const path_work &work, const path_lev
     return out;
 }
 
-__device__ inline void path_enter(path_thread *at, const path_unit &unit) {
+/* back: rows without a gradient are none. */
+__device__ inline void path_enter(path_thread *at, const path_unit &unit, bool back = false) {
+    bool has = back ? path_has_gradient(unit.site, at->key) : path_has_row(unit.site, at->key);
     *static_cast<path_unit *>(at) = unit;
-    at->row = path_has_row(unit.site, at->key) ? path_row(unit.site, at->key) : -1;
+    at->row = has ? path_row(unit.site, at->key) : -1;
     at->bit = 1u << (unit.octet * PATH_OCTET + at->key);
     at->check = unit.touched >> (PATH_OCTET * unit.octet) & 0xff;
 }

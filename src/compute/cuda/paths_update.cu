@@ -299,7 +299,7 @@ __global__ static void transpose_updates(float *transposed, const float *updates
 
 /* ---- Launches ------------------------------------------------------------------------------------ */
 
-static bool on_tensor_cores(const path_work *work, const path_operands *operands) {
+bool cuda_path_on_tensor_cores(const path_work *work, const path_operands *operands) {
     return operands->bf16 && cuda_path_mma_dim(work->dim);
 }
 
@@ -315,7 +315,7 @@ static update_operands operands_of(const path_work *work, const path_operands *o
 void cuda_path_update_open(vlp_compute *compute, const path_work *work, const path_operands *operands) {
     const float *updates = operands->values.table[VLP_PATH_UPDATE];
     int64_t count = static_cast<int64_t>(work->layers) * 2 * PATH_PARTS * work->dim * work->dim;
-    if (on_tensor_cores(work, operands))
+    if (cuda_path_on_tensor_cores(work, operands))
         cuda_path_mma_pack(compute, work, updates);
     else
         LAUNCH(compute, transpose_updates, cuda_blocks(count, PATH_THREADS), PATH_THREADS, 0,
@@ -325,7 +325,7 @@ void cuda_path_update_open(vlp_compute *compute, const path_work *work, const pa
 void cuda_path_update(vlp_compute *compute, const path_work *work, const path_operands *operands,
                       int32_t layer) {
     update_operands in = operands_of(work, operands, layer);
-    if (on_tensor_cores(work, operands)) {
+    if (cuda_path_on_tensor_cores(work, operands)) {
         cuda_path_mma_update(compute, work, in);
         return;
     }
@@ -352,7 +352,7 @@ static void update_backward(vlp_compute *compute, const path_work *work, const u
 void cuda_path_update_backward(vlp_compute *compute, const path_work *work,
                                const path_operands *operands, int32_t layer) {
     update_operands in = operands_of(work, operands, layer);
-    if (on_tensor_cores(work, operands))
+    if (cuda_path_on_tensor_cores(work, operands))
         cuda_path_mma_backward(compute, work, in);
     else if (operands->bf16)
         update_backward<__nv_bfloat16>(compute, work, in);

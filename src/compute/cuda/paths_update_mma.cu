@@ -69,9 +69,12 @@ struct quad_row {
     float scale;
 };
 
-__device__ static quad_row find_row(const path_work &work, int32_t layer, int32_t row, int32_t rows) {
+/* The row at a place of `numbers`; NULL: of all rows. */
+__device__ static quad_row find_row(const path_work &work, int32_t layer, const uint32_t *numbers,
+                                    int32_t place, int32_t places) {
     quad_row out = {-1, -1, 0};
-    if (row >= rows) return out;
+    if (place >= places) return out;
+    int32_t row = numbers ? static_cast<int32_t>(numbers[place]) : place;
     out.row = out.state = row;
     out.scale = work.scale[(work.keep ? layer * work.capacity : 0) + row];
     if (work.dense && layer > 0) return out;
@@ -156,8 +159,8 @@ __global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 3 : 1)
     const uint4 *packed = in.packed;
     for (int32_t first = (static_cast<int32_t>(blockIdx.x) * WARPS + warp) * 16; first < rows;
          first += static_cast<int32_t>(gridDim.x) * WARPS * 16) {
-        quad_row at[2] = {find_row(work, in.layer, first + quad, rows),
-                          find_row(work, in.layer, first + quad + 8, rows)};
+        quad_row at[2] = {find_row(work, in.layer, nullptr, first + quad, rows),
+                          find_row(work, in.layer, nullptr, first + quad + 8, rows)};
         float sums[V][4] = {};
         columns<V> x[2];
 #pragma unroll
@@ -393,14 +396,15 @@ __global__ static void __launch_bounds__(backward_sizes<D>::THREADS)
             copy[i] = packed[i];
         packed = copy;
     }
-    int32_t rows = path_level_of(work, in.layer + 1).counts->rows, quad = threadIdx.x % 32 / 4;
+    path_level level = path_back_level_of(work, in.layer + 1);
+    int32_t rows = level.counts->rows, quad = threadIdx.x % 32 / 4;
     int32_t column = threadIdx.x % 4 * V, warp = static_cast<int32_t>(threadIdx.x) / 32;
     block_sums<D> block = {};
     for (int32_t start = static_cast<int32_t>(blockIdx.x) * size::ROWS; start < rows;
          start += static_cast<int32_t>(gridDim.x) * size::ROWS) {
         int32_t first = start + 16 * warp;
-        quad_row at[2] = {find_row(work, in.layer, first + quad, rows),
-                          find_row(work, in.layer, first + quad + 8, rows)};
+        quad_row at[2] = {find_row(work, in.layer, level.rows, first + quad, rows),
+                          find_row(work, in.layer, level.rows, first + quad + 8, rows)};
         columns<V> mean[2], deviation[2], plain[2], scaled[2];
         float state[2][V] = {}, sums[V][4] = {}, unit[2][V], inverse[2];
         __syncthreads();
@@ -437,7 +441,7 @@ __global__ static void __launch_bounds__(backward_sizes<D>::THREADS)
 /* One block per key: the boundary's gradient at its head entity. */
 __global__ static void boundary_gradients(path_work work, int32_t layer) {
     int32_t d = work.dim, key = static_cast<int32_t>(blockIdx.x), node = work.key[key].head;
-    int32_t row = path_find_row(work, path_level_of(work, layer + 1), key, node);
+    int32_t row = path_find_gradient(work, path_level_of(work, layer + 1), key, node);
     if (row < 0) return;
     for (int32_t c = threadIdx.x; c < d; c += blockDim.x) {
         int64_t place = static_cast<int64_t>(row) * 2 * d + c / 8 * 16 + c % 8;

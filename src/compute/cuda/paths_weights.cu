@@ -170,7 +170,7 @@ __global__ static void __launch_bounds__(PATH_THREADS)
     for (int32_t s = 1; s < slices; s++) sum += sums[s * d + i];
     for (int32_t l = 0; l < work.layers; l++)
         sum += work.boundary[(static_cast<int64_t>(l) * PATH_KEYS + key) * d + i];
-    int64_t row = path_find_row(work, path_level_of(work, 0), key, work.key[key].head);
+    int64_t row = path_find_gradient(work, path_level_of(work, 0), key, work.key[key].head);
     if (row >= 0) sum += work.state_grads[row * d + i];
     for (int32_t j = 0; j < 2 * d; j++)
         sum = __fmaf_rn(work.offset_grad[key * 2 * d + j], hidden[(d + i) * 2 * d + j], sum);
