@@ -21,6 +21,8 @@ static const shape shapes[] = {
     {"fb15k-237", "FB15k-237", 6, false, true, 1, 0, 8, 2},
     {"wn18rr-8", "WN18RR", 8, true, false, 1, 0, 3, 0.5},
     {"wn18rr-6", "WN18RR", 6, true, false, 1, 0, 1.5, 0.5},
+    {"wn18rr-8-pruned", "WN18RR", 8, true, false, 1, 1e-3f, 3, 0},
+    {"wn18rr-6-pruned", "WN18RR", 6, true, false, 1, 1e-3f, 1.5, 0},
     {"wn18rr-8-sampled", "WN18RR", 8, true, false, 0.125f, 1e-3f, 0, 0},
     {"wn18rr-6-sampled", "WN18RR", 6, true, false, 0.125f, 1e-3f, 0, 0},
 };

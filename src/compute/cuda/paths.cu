@@ -119,11 +119,19 @@ static void carve_states(carver *at, path_work *work, size_t size) {
     at->take(&work->scores, rows);
 }
 
+static int64_t hit_count(const path_work *work) {
+    return work->layers * work->octets * work->graph.slot_count * (PATH_OCTET * work->dim / 8);
+}
+
 static void carve_gradients(carver *at, path_work *work, size_t size) {
     int64_t d = work->dim, rows = work->capacity, layers = work->layers, blocks = work->blocks;
     int64_t octets = work->octets;
-    at->take(&work->arguments, layers * rows * (d / 8));
-    at->take(&work->hub_arguments, layers * octets * work->graph.hubs * PATH_OCTET * d);
+    at->take(&work->back_active, (layers + 1) * work->graph.entities);
+    at->take(&work->back_list, (layers + 1) * path_sites(*work));
+    at->take(&work->back_rows, (layers + 1) * rows);
+    at->take(&work->back_counts, layers + 1);
+    at->take(&work->hits, hit_count(work));
+    at->take(&work->boundary_hits, layers * PATH_KEYS * (d / 8));
     at->take(&work->score_grads, rows);
     at->take(&work->zero_grad, PATH_KEYS);
     at->take(&work->losses, PATH_KEYS);
@@ -137,8 +145,8 @@ static void carve_gradients(carver *at, path_work *work, size_t size) {
     at->take(&work->partial, octets * work->graph.segments * PATH_OCTET * d, size);
     at->take(&work->chunk_sums, layers * octets * work->graph.chunks * PATH_OCTET * d);
     at->take(&work->boundary, layers * PATH_KEYS * d);
-    at->take(&work->update_partial, layers * blocks * 2 * PATH_PARTS * d * d);
-    at->take(&work->norm_partial, layers * blocks * 4 * d);
+    at->take(&work->update_partial, layers * work->update_blocks * 2 * PATH_PARTS * d * d);
+    at->take(&work->norm_partial, layers * work->update_blocks * 4 * d);
     at->take(&work->hidden_partial, blocks * 2 * d * d);
     at->take(&work->output_partial, blocks * (2 * d + 1));
     at->take(&work->offset_partial, blocks * PATH_KEYS * 2 * d);
@@ -170,6 +178,7 @@ static vlp_status open_work(vlp_compute *compute, path_work *work, const vlp_pat
     work->keep = keep;
     work->mean_log_degree = model->graph->mean_log_degree;
     work->blocks = compute->multiprocessors * (form->dim > 64 ? 1 : 2);
+    work->update_blocks = compute->multiprocessors;
     /* An entity that is reached has an edge. */
     int64_t reached = work->graph.entities;
     if (form->reached_only && form->edge_limit > 0 && form->edge_limit + 1 < reached)
@@ -229,6 +238,12 @@ __global__ static void add_losses(double *loss, const double *losses, int32_t ke
 static void forward(vlp_compute *compute, const path_work *work, const path_operands *operands) {
     cuda_path_weights(compute, work, operands);
     cuda_path_update_open(compute, work, operands);
+    if (work->keep)
+        cuda_note(compute,
+                  cudaMemsetAsync(work->hits, 0,
+                                  static_cast<size_t>(hit_count(work)) * sizeof *work->hits,
+                                  compute->stream),
+                  "clearing memory");
     for (int32_t l = 0; l < work->layers; l++) {
         cuda_path_aggregate(compute, work, l, operands->bf16);
         cuda_path_update(compute, work, operands, l);
@@ -268,6 +283,8 @@ static vlp_status step(vlp_compute *compute, double *loss, const vlp_path_tables
                compute->values);
         cuda_path_hide(compute, &work, model->graph, batch->hidden, options);
         cuda_path_reach(compute, &work, model->form, &scope);
+        work.pruned = options->prune > 0 && work.levels > work.layers &&
+                      cuda_path_on_tensor_cores(&work, &operands);
         forward(compute, &work, &operands);
         cuda_path_loss(compute, &work, model->graph, batch->hidden, options);
         backward(compute, &work, &operands, nullptr);

@@ -15,11 +15,10 @@
 enum {
     PATH_KEYS = 32,
     PATH_OCTET = 8,
-    PATH_PARTS = 5,     /* of y: state, mean, maximum, minimum, deviation */
-    PATH_PIECE = 128,   /* slots that a team walks at once, at most 254; entities of a higher degree are
-                           hubs: their rows are computed in pieces */
-    PATH_CHUNK = 128,   /* segments whose gradients of a relation's weights are summed together */
-    PATH_THREADS = 256, /* of most blocks */
+    PATH_PARTS = 5,       /* of y: state, mean, maximum, minimum, deviation */
+    PATH_MAX_PIECE = 224, /* slots that a team walks at once, at most 254 */
+    PATH_CHUNK = 64,      /* segments whose gradients of a relation's weights are summed together */
+    PATH_THREADS = 256,   /* of most blocks */
     PATH_LOSS_BLOCKS = 16 /* that share the entities of a key */
 };
 
@@ -37,11 +36,14 @@ struct __align__(16) path_slot {
 
 /* A vlp_path_graph by nodes. */
 struct path_layout {
-    int32_t entities, relations, hubs, pieces, segments, chunks;
+    int32_t entities, relations, segments, chunks;
+    /* Entities of a degree above `piece` are hubs: their rows are computed in pieces. */
+    int32_t piece_size, hubs, pieces;
     int64_t slot_count, triple_count;
     const int32_t *entity, *node; /* (entities) of a node; of an entity */
     const int32_t *begin;         /* (entities + 1) into the slots, by node */
     const path_slot *slots;       /* (2 triples) */
+    const int32_t *reverse;       /* (2 triples) the slot of the other direction */
     const int2 *edges; /* (2 triples) of the same slots: the source, the relation of its message */
     const int2 *piece; /* (pieces) of hubs: the node, the first slot */
     const int32_t *hub_piece;      /* (hubs + 1) */
@@ -85,7 +87,8 @@ struct path_counts {
 
 /* A layer's rows. Sites are numbered by octet, then by node. */
 struct path_level {
-    const uint2 *sites;   /* (octets entities) keys with a row, the first row */
+    /* (octets entities) keys with a row and, from bit 8 on, with a gradient; the first row */
+    const uint2 *sites;
     const uint32_t *list; /* those with a row, without hubs: node | octet << 30 */
     const uint32_t *rows; /* (rows) node | key << 27 */
     const path_counts *counts;
@@ -100,7 +103,8 @@ struct path_work {
     int32_t levels; /* layers 0 .. levels - 1 have sites of their own, further ones those of the last */
     bool keep;      /* all layers, for the backward pass; else the last two */
     bool dense;     /* from layer 1 on every site has eight rows */
-    int32_t blocks; /* that write partial sums */
+    bool pruned;    /* rows without a gradient are left out on the way back */
+    int32_t blocks, update_blocks; /* that write partial sums of the readout, of the update */
 
     path_key *key;               /* (32) */
     uint32_t *out;               /* (slots) keys for which the edge is out of the graph */
@@ -115,23 +119,28 @@ struct path_work {
     uint2 *sites;                /* (levels, octets entities) */
     uint32_t *list, *rows;       /* (levels, octets entities), (levels, capacity) */
     path_counts *counts;         /* (levels) */
+    /* On the way back, where rows are left out: keys with a gradient, sites and rows with one. */
+    uint32_t *back_active, *back_list, *back_rows;
+    path_counts *back_counts;
 
-    float *query;                /* (32, dim) q_r */
-    void *weights;               /* T (layers, octets, relations, 8, dim) w_l */
-    void *x;                     /* T (layers, capacity, dim) states; two layers unless they are kept */
-    float *last;                 /* (capacity, dim) x_L */
-    void *features;              /* T (layers, capacity, 4, dim) mean, maximum, minimum, deviation */
-    uint4 *arguments;            /* (layers, capacity, dim / 8) low bytes of the extremes' slots */
-    int2 *hub_arguments;         /* (layers, octets hubs, 8, dim) these slots */
-    int32_t *degree;             /* (layers, capacity) */
-    float *scale;                /* (layers, capacity) s */
-    float *offset;               /* (32, 2 dim) q H + bias of the readout */
-    float *hub_sums;             /* (octets pieces, 7, 8 dim) what the pieces of hubs give */
-    float *zero_score;           /* (32) of a state of zeros */
-    float *scores, *score_grads; /* (capacity) */
-    float *zero_grad;            /* (32) */
-    double *losses;              /* (32) */
-    path_softmax *softmax;       /* (32, PATH_LOSS_BLOCKS) */
+    float *query;   /* (32, dim) q_r */
+    void *weights;  /* T (layers, octets, relations, 8, dim) w_l */
+    void *x;        /* T (layers, capacity, dim) states; two layers unless they are kept */
+    float *last;    /* (capacity, dim) x_L */
+    void *features; /* T (layers, capacity, 4, dim) mean, maximum, minimum, deviation */
+    /* (layers, octets, slots, 8, dim / 8) by slot of the source: bits of the eight numbers of which a
+     * message was the maximum, then of which it was the minimum. */
+    uint16_t *hits;
+    uint16_t *boundary_hits;       /* (layers, 32, dim / 8) the same of the boundary at a head entity */
+    int32_t *degree;               /* (layers, capacity) */
+    float *scale;                  /* (layers, capacity) s */
+    float *offset;                 /* (32, 2 dim) q H + bias of the readout */
+    float *hub_sums;               /* (octets pieces, 7, 8 dim) what the pieces of hubs give */
+    float *zero_score;             /* (32) of a state of zeros */
+    float *scores, *score_grads;   /* (capacity) */
+    float *zero_grad;              /* (32) */
+    double *losses;                /* (32) */
+    path_softmax *softmax;         /* (32, PATH_LOSS_BLOCKS) */
     path_key_softmax *key_softmax; /* (32) */
 
     float *state_grads, *own_grads; /* (capacity, dim) of x; those that rows give to themselves */
@@ -141,8 +150,8 @@ struct path_work {
     void *partial;         /* T (octets, segments, 8, dim) of w */
     float *chunk_sums;     /* (layers, octets, chunks, 8, dim) */
     float *boundary;       /* (layers, 32, dim) of q, through the boundary */
-    float *update_partial; /* (layers, blocks, 10 dim^2) */
-    float *norm_partial;   /* (layers, blocks, 4 dim) */
+    float *update_partial; /* (layers, update_blocks, 10 dim^2) */
+    float *norm_partial;   /* (layers, update_blocks, 4 dim) */
     float *hidden_partial; /* (blocks, 2 dim^2) */
     float *output_partial; /* (blocks, 2 dim + 1) */
     float *offset_partial; /* (blocks, 32, 2 dim) */
@@ -184,6 +193,9 @@ void cuda_path_remove(vlp_compute *compute, const path_work *work, const vlp_pat
 void cuda_path_reach(vlp_compute *compute, path_work *work, const vlp_path_form *form,
                      const path_scope *scope);
 
+/* From `back_active` of the last layer: which rows of the others have a gradient. */
+void cuda_path_reach_back(vlp_compute *compute, const path_work *work);
+
 /* ---- paths_messages.cu ---- */
 void cuda_path_aggregate(vlp_compute *compute, const path_work *work, int32_t layer, bool bf16);
 /* From the gradients of a layer's messages: those of its states, and of w by chunks. */
@@ -193,6 +205,7 @@ void cuda_path_factors(vlp_compute *compute, float *out, const path_work *work,
                        const vlp_path_graph *graph, int32_t layer, bool bf16);
 
 /* ---- paths_update.cu ---- */
+bool cuda_path_on_tensor_cores(const path_work *work, const path_operands *operands);
 void cuda_path_update_open(vlp_compute *compute, const path_work *work, const path_operands *operands);
 void cuda_path_update(vlp_compute *compute, const path_work *work, const path_operands *operands,
                       int32_t layer);
@@ -236,6 +249,22 @@ __host__ __device__ inline const uint32_t *path_active_of(const path_work &work,
     return work.active + level * work.graph.entities;
 }
 
+/* A layer's rows on the way back: `rows` are numbers of rows, NULL: all. */
+__host__ __device__ inline path_level path_back_level_of(const path_work &work, int32_t layer) {
+    path_level out = path_level_of(work, layer);
+    out.rows = nullptr;
+    if (!work.pruned) return out;
+    out.list = work.back_list + layer * path_sites(work);
+    out.rows = work.back_rows + layer * work.capacity;
+    out.counts = work.back_counts + layer;
+    return out;
+}
+
+__host__ __device__ inline const uint32_t *path_back_active_of(const path_work &work, int32_t layer) {
+    if (!work.pruned) return path_active_of(work, layer);
+    return work.back_active + static_cast<int64_t>(layer) * work.graph.entities;
+}
+
 /* The layer's part of an array that holds all layers, or the last two. */
 __host__ __device__ inline int64_t path_kept(const path_work &work, int32_t layer) {
     return (work.keep ? layer : layer & 1) * work.capacity;
@@ -243,6 +272,10 @@ __host__ __device__ inline int64_t path_kept(const path_work &work, int32_t laye
 
 __device__ inline bool path_has_row(uint2 site, int32_t key) {
     return site.x >> key & 1;
+}
+
+__device__ inline bool path_has_gradient(uint2 site, int32_t key) {
+    return site.x >> (PATH_OCTET + key) & 1;
 }
 
 /* Of an entry of `rows`. */
@@ -264,6 +297,13 @@ __device__ inline int32_t path_find_row(const path_work &work, const path_level 
                                         int32_t node) {
     uint2 site = level.sites[static_cast<int64_t>(key / PATH_OCTET) * work.graph.entities + node];
     return path_has_row(site, key % PATH_OCTET) ? path_row(site, key % PATH_OCTET) : -1;
+}
+
+/* The same, of a row that has a gradient. */
+__device__ inline int32_t path_find_gradient(const path_work &work, const path_level &level, int32_t key,
+                                             int32_t node) {
+    uint2 site = level.sites[static_cast<int64_t>(key / PATH_OCTET) * work.graph.entities + node];
+    return path_has_gradient(site, key % PATH_OCTET) ? path_row(site, key % PATH_OCTET) : -1;
 }
 
 /* Raises a kernel's shared memory above what every kernel has. */
@@ -327,6 +367,28 @@ __device__ inline uint32_t pack_two(float low, float high) {
 __device__ inline void store_eight(__nv_bfloat16 *to, const float (&from)[8]) {
     *reinterpret_cast<uint4 *>(to) = make_uint4(pack_two(from[0], from[1]), pack_two(from[2], from[3]),
                                                 pack_two(from[4], from[5]), pack_two(from[6], from[7]));
+}
+
+/* Past the caches' other contents: what is read once, much later. */
+__device__ inline void stream_eight(float *to, const float (&from)[8]) {
+    float4 *at = reinterpret_cast<float4 *>(to);
+    __stcs(at, make_float4(from[0], from[1], from[2], from[3]));
+    __stcs(at + 1, make_float4(from[4], from[5], from[6], from[7]));
+}
+
+__device__ inline void stream_eight(__nv_bfloat16 *to, const float (&from)[8]) {
+    __stcs(reinterpret_cast<uint4 *>(to),
+           make_uint4(pack_two(from[0], from[1]), pack_two(from[2], from[3]), pack_two(from[4], from[5]),
+                      pack_two(from[6], from[7])));
+}
+
+__device__ inline eight<float> stream_load(const float *from) {
+    const float4 *at = reinterpret_cast<const float4 *>(from);
+    return {__ldcs(at), __ldcs(at + 1)};
+}
+
+__device__ inline eight<__nv_bfloat16> stream_load(const __nv_bfloat16 *from) {
+    return {__ldcs(reinterpret_cast<const uint4 *>(from))};
 }
 
 __device__ inline float to_float(float x) {

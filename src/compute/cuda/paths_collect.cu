@@ -3,11 +3,17 @@
  * is multiplied once. */
 #include "compute/cuda/paths_team.h"
 
+/* How slots are walked: blocks per multiprocessor, and slots that are loaded before the first is used.
+ */
+template <class T, bool DENSE> struct collect_tuning {
+    static constexpr int BLOCKS = sizeof(T) == 4 ? 2 : DENSE ? 3 : 4;
+    static constexpr int AHEAD = sizeof(T) == 4 || DENSE ? 2 : 1;
+};
+
 template <class T> struct collect_operands {
     const T *x, *w;                /* of the layer */
     const T *gradients, *extremes; /* of the layer's messages */
-    const uint4 *arguments;
-    const int2 *hub_arguments;
+    const uint16_t *hits;
     T *partial;
     path_level sources, targets;
 };
@@ -15,84 +21,69 @@ template <class T> struct collect_operands {
 template <class T>
 __device__ static collect_operands<T> operands_of(const path_work &work, int32_t layer) {
     collect_operands<T> out;
-    int64_t hub_sites = static_cast<int64_t>(work.octets) * work.graph.hubs;
     out.x = static_cast<const T *>(work.x) + layer * work.capacity * work.dim;
     out.w = static_cast<const T *>(work.weights) +
             static_cast<int64_t>(layer) * work.octets * work.graph.relations * PATH_OCTET * work.dim;
     out.gradients = static_cast<const T *>(work.gradients);
     out.extremes = static_cast<const T *>(work.extremes);
-    out.arguments = work.arguments + layer * work.capacity * (work.dim / 8);
-    out.hub_arguments = work.hub_arguments + layer * hub_sites * PATH_OCTET * work.dim;
+    out.hits = work.hits + static_cast<int64_t>(layer) * work.octets * work.graph.slot_count *
+                               PATH_OCTET * (work.dim / 8);
     out.partial = static_cast<T *>(work.partial);
-    out.sources = path_level_of(work, layer);
-    out.targets = path_level_of(work, layer + 1);
+    out.sources = path_back_level_of(work, layer);
+    out.targets = path_back_level_of(work, layer + 1);
     return out;
 }
 
 /* What a message received at its target. */
 template <class T> struct arrival {
     eight<T> constant, slope; /* g1, g2 */
-    uint4 arguments;
-    path_slot slot;
-    int32_t row; /* -1: the message is not read */
+    eight<T> most, least;     /* of the maximum and the minimum, where it was that */
+    uint32_t hits;
+    int32_t segment, relation; /* of the slot */
 };
 
 template <class T, bool CHECK, bool DENSE>
 __device__ static arrival<T> load_arrival(const path_work &work, const collect_operands<T> &in,
                                           const path_thread &at, int32_t slot_at) {
-    arrival<T> out = {zero_eight<T>(), zero_eight<T>(), make_uint4(0, 0, 0, 0),
-                      work.graph.slots[slot_at], -1};
+    int32_t parts = work.dim / 8;
+    int64_t slots = static_cast<int64_t>(at.octet) * work.graph.slot_count + slot_at;
+    path_slot slot = work.graph.slots[slot_at];
+    uint32_t hits = __ldcs(in.hits + (slots * PATH_OCTET + at.key) * parts + at.part);
+    arrival<T> out = {zero_eight<T>(), zero_eight<T>(), zero_eight<T>(), zero_eight<T>(), 0,
+                      slot.segment,    slot.relation};
     if (CHECK && (work.out[slot_at] & at.bit)) return out;
-    int64_t target = static_cast<int64_t>(at.octet) * work.graph.entities + out.slot.node;
+    int64_t row = static_cast<int64_t>(at.octet) * work.graph.entities + slot.node;
     if (DENSE) {
-        out.row = static_cast<int32_t>(target) * PATH_OCTET + at.key;
+        row = row * PATH_OCTET + at.key;
     } else {
-        uint2 site = in.targets.sites[target];
-        if (at.row < 0 || !path_has_row(site, at.key)) return out;
-        out.row = path_row(site, at.key);
+        uint2 site = in.targets.sites[row];
+        if (at.row < 0 || !path_has_gradient(site, at.key)) return out;
+        row = path_row(site, at.key);
     }
-    int64_t place = static_cast<int64_t>(out.row) * (work.dim / 8) + at.part;
-    out.constant = load_eight(in.gradients + 16 * place);
-    out.slope = load_eight(in.gradients + 16 * place + 8);
-    out.arguments = in.arguments[place];
+    int64_t place = 16 * (row * parts + at.part);
+    out.hits = hits;
+    out.constant = load_eight(in.gradients + place);
+    out.slope = load_eight(in.gradients + place + 8);
+    if (hits & 255u) out.most = load_eight(in.extremes + place);
+    if (hits >> 8) out.least = load_eight(in.extremes + place + 8);
     return out;
 }
 
-/* Bytes of a word that are equal to those of another: 0x80 in each. */
-__device__ static uint32_t equal_bytes(uint32_t a, uint32_t b) {
-    uint32_t differ = a ^ b;
-    return ~(((differ & 0x7f7f7f7fu) + 0x7f7f7f7fu) | differ) & 0x80808080u;
-}
-
 /* Adds the gradients of the extremes that a message was. */
-template <class T>
-__device__ static void add_extremes(float (&to)[8], const path_work &work, const collect_operands<T> &in,
-                                    const path_thread &at, const arrival<T> &from) {
-    uint32_t slot = static_cast<uint32_t>(from.slot.position) + 1, bytes = (slot & 255u) * 0x01010101u;
-    uint32_t hits[4] = {equal_bytes(from.arguments.x, bytes), equal_bytes(from.arguments.y, bytes),
-                        equal_bytes(from.arguments.z, bytes), equal_bytes(from.arguments.w, bytes)};
-    if (!(hits[0] | hits[1] | hits[2] | hits[3])) return;
-    if (from.slot.node < work.graph.hubs) { /* only the low bytes are equal so far */
-        int64_t site = static_cast<int64_t>(at.octet) * work.graph.hubs + from.slot.node;
-        const int2 *full = in.hub_arguments + (site * PATH_OCTET + at.key) * work.dim + 8 * at.part;
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            uint32_t bit = 0x80u << 8 * (i % 4);
-            if (!((hits[i / 4] | hits[2 + i / 4]) & bit)) continue;
-            int2 slots = full[i];
-            if (slots.x != static_cast<int32_t>(slot)) hits[i / 4] &= ~bit;
-            if (slots.y != static_cast<int32_t>(slot)) hits[2 + i / 4] &= ~bit;
-        }
-    }
-    int64_t place = static_cast<int64_t>(from.row) * (work.dim / 8) + at.part;
-#pragma unroll
-    for (int side = 0; side < 2; side++) {
-        if (!(hits[2 * side] | hits[2 * side + 1])) continue;
-        float gradient[8];
-        unpack(gradient, load_eight(in.extremes + 16 * place + 8 * side));
+template <class T> __device__ static void add_extremes(float (&to)[8], const arrival<T> &from) {
+    if (from.hits & 255u) {
+        float most[8];
+        unpack(most, from.most);
 #pragma unroll
         for (int i = 0; i < 8; i++)
-            if (hits[2 * side + i / 4] >> (8 * (i % 4) + 7) & 1) to[i] += gradient[i];
+            if (from.hits >> i & 1) to[i] += most[i];
+    }
+    if (from.hits >> 8) {
+        float least[8];
+        unpack(least, from.least);
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            if (from.hits >> (8 + i) & 1) to[i] += least[i];
     }
 }
 
@@ -105,7 +96,7 @@ struct segment_sums {
 template <class T>
 __device__ static void end_segment(float (&state)[8], segment_sums *sums, const path_work &work,
                                    const collect_operands<T> &in, const path_thread &at,
-                                   const eight<T> &packed, const path_slot &slot) {
+                                   const eight<T> &packed, const arrival<T> &slot) {
     int64_t row =
         (static_cast<int64_t>(at.octet) * work.graph.relations + slot.relation) * PATH_OCTET + at.key;
     int64_t place =
@@ -119,7 +110,7 @@ __device__ static void end_segment(float (&state)[8], segment_sums *sums, const 
         state[i] = __fmaf_rn(change, w[i], state[i]);
         weight[i] = change * x[i];
     }
-    store_eight(in.partial + place * work.dim + 8 * at.part, weight);
+    stream_eight(in.partial + place * work.dim + 8 * at.part, weight);
     *sums = {};
 }
 
@@ -127,21 +118,19 @@ template <class T>
 __device__ static void add_arrival(float (&state)[8], segment_sums *sums, const path_work &work,
                                    const collect_operands<T> &in, const path_thread &at,
                                    const eight<T> &x, const arrival<T> &from) {
-    if (from.row >= 0) {
-        float constant[8], slope[8];
-        unpack(constant, from.constant);
-        unpack(slope, from.slope);
+    float constant[8], slope[8];
+    unpack(constant, from.constant);
+    unpack(slope, from.slope);
 #pragma unroll
-        for (int i = 0; i < 8; i++) sums->constant[i] += constant[i], sums->slope[i] += slope[i];
-        add_extremes(sums->constant, work, in, at, from);
-    }
-    if (from.slot.segment >= 0 && at.row >= 0) end_segment(state, sums, work, in, at, x, from.slot);
+    for (int i = 0; i < 8; i++) sums->constant[i] += constant[i], sums->slope[i] += slope[i];
+    add_extremes(sums->constant, from);
+    if (from.segment >= 0 && at.row >= 0) end_segment(state, sums, work, in, at, x, from);
 }
 
 template <class T, bool CHECK, bool DENSE>
 __device__ static void walk(float (&state)[8], const path_work &work, const collect_operands<T> &in,
                             const path_thread &at, const eight<T> &x) {
-    constexpr int AHEAD = 2; /* slots that are loaded before the first is used */
+    constexpr int AHEAD = collect_tuning<T, DENSE>::AHEAD;
     segment_sums sums = {};
     int32_t slot = at.begin;
     for (; slot + AHEAD <= at.end; slot += AHEAD) {
@@ -167,26 +156,32 @@ template <class T>
 __device__ static void store_state(const path_work &work, const collect_operands<T> &in,
                                    const path_thread &at, float (&state)[8]) {
     uint2 target = in.targets.sites[static_cast<int64_t>(at.octet) * work.graph.entities + at.node];
-    if (path_has_row(target, at.key)) {
+    if (path_has_gradient(target, at.key)) {
         float own[8];
         int64_t row = path_row(target, at.key);
-        unpack(own, load_eight(work.own_grads + row * work.dim + 8 * at.part));
+        unpack(own, stream_load(work.own_grads + row * work.dim + 8 * at.part));
 #pragma unroll
         for (int i = 0; i < 8; i++) state[i] += own[i];
     }
-    store_eight(work.state_grads + static_cast<int64_t>(at.row) * work.dim + 8 * at.part, state);
+    stream_eight(work.state_grads + static_cast<int64_t>(at.row) * work.dim + 8 * at.part, state);
 }
 
 /* One team per unit: a site, or a piece of a hub's. */
 template <class T, bool DENSE>
-__global__ static void __launch_bounds__(PATH_THREADS, sizeof(T) == 2 ? 3 : 2)
+__global__ static void __launch_bounds__(PATH_THREADS, collect_tuning<T, DENSE>::BLOCKS)
     collect_rows(path_work work, int32_t layer) {
     path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
     collect_operands<T> in = operands_of<T>(work, layer);
     int32_t units = path_units(work, in.sources), step = static_cast<int32_t>(gridDim.x) * at.teams;
-    for (int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team; i < units; i += step) {
-        path_enter_unit(&at, work, in.sources, i);
+    int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
+    path_unit next = {};
+    if (i < units) next = path_load_unit(work, in.sources, i);
+    for (; i < units; i += step) {
+        path_enter(&at, DENSE ? path_load_unit(work, in.sources, i) : next, true);
+        /* Rows of sparse layers are short: the next one is loaded ahead. */
+        if (!DENSE && i + step < units) next = path_load_unit(work, in.sources, i + step);
+        if (!(at.site.x >> PATH_OCTET)) continue;
         float state[8] = {};
         eight<T> x = load_state(work, in, at);
         if (at.check)
@@ -208,9 +203,8 @@ __global__ static void __launch_bounds__(PATH_THREADS) collect_hubs(path_work wo
     int32_t site = static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
     if (at.team >= at.teams || site >= work.octets * work.graph.hubs) return;
     collect_operands<T> in = operands_of<T>(work, layer);
-    at.octet = site / work.graph.hubs;
-    at.node = site % work.graph.hubs;
-    path_enter(&at, work, in.sources);
+    path_enter(&at, path_unit_at(work, in.sources, site / work.graph.hubs, site % work.graph.hubs),
+               true);
     if (at.row < 0) return;
     float state[8] = {};
 #pragma unroll 4
@@ -228,7 +222,7 @@ template <class T>
 __global__ static void __launch_bounds__(PATH_THREADS) sum_segments(path_work work, int32_t layer) {
     path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
-    const uint32_t *active = path_active_of(work, layer);
+    const uint32_t *active = path_back_active_of(work, layer);
     const T *partial = static_cast<const T *>(work.partial);
     int32_t total = work.octets * work.graph.chunks;
     for (int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team; i < total;
@@ -247,7 +241,7 @@ __global__ static void __launch_bounds__(PATH_THREADS) sum_segments(path_work wo
                 next[k] = zero_eight<T>();
                 if (in)
                     next[k] =
-                        load_eight(partial + (place * PATH_OCTET + at.key) * work.dim + 8 * at.part);
+                        stream_load(partial + (place * PATH_OCTET + at.key) * work.dim + 8 * at.part);
             }
 #pragma unroll
             for (int k = 0; k < AHEAD; k++) {
@@ -281,11 +275,10 @@ __global__ static void message_factors(float *out, path_work work, vlp_path_grap
     float sum = 0;
     for (at.part = 0; at.part < work.dim / 8; at.part++) {
         arrival<T> from = load_arrival<T, true, false>(work, in, at, static_cast<int32_t>(slot_at));
-        if (from.row < 0) break;
         float constant[8], slope[8], x[8], w[8];
         unpack(constant, from.constant);
         unpack(slope, from.slope);
-        add_extremes(constant, work, in, at, from);
+        add_extremes(constant, from);
         unpack(x, load_state(work, in, at));
         unpack(w, load_eight(in.w + static_cast<int64_t>(slot.relation) * PATH_OCTET * work.dim +
                              8 * at.part));
@@ -302,8 +295,10 @@ __global__ static void message_factors(float *out, path_work work, vlp_path_grap
 template <class T> static void collect(vlp_compute *compute, const path_work *work, int32_t layer) {
     unsigned blocks = static_cast<unsigned>(compute->multiprocessors);
     int32_t teams = PATH_THREADS / (PATH_OCTET * (work->dim / 8));
-    auto rows = work->dense && layer > 0 ? collect_rows<T, true> : collect_rows<T, false>;
-    LAUNCH(compute, rows, 3 * blocks, PATH_THREADS, 0, *work, layer);
+    bool dense = work->dense && layer > 0;
+    auto rows = dense ? collect_rows<T, true> : collect_rows<T, false>;
+    unsigned each = dense ? collect_tuning<T, true>::BLOCKS : collect_tuning<T, false>::BLOCKS;
+    LAUNCH(compute, rows, each * blocks, PATH_THREADS, 0, *work, layer);
     if (work->graph.hubs > 0)
         LAUNCH(compute, collect_hubs<T>, cuda_blocks(work->octets * work->graph.hubs, teams),
                PATH_THREADS, 0, *work, layer);

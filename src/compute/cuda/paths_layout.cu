@@ -21,10 +21,10 @@ struct host_graph {
 };
 
 struct host_layout {
-    std::vector<int32_t> entity, node, begin, segment_node, relation_chunk, hub_piece;
+    std::vector<int32_t> entity, node, begin, segment_node, relation_chunk, hub_piece, reverse;
     std::vector<path_slot> slots;
     std::vector<int2> triples, edges, piece, chunk;
-    int32_t hubs = 0;
+    int32_t piece_size = PATH_MAX_PIECE, hubs = 0;
 };
 
 template <class T> void read(vlp_compute *compute, std::vector<T> *out, const T *from, int64_t count) {
@@ -54,7 +54,7 @@ void number_nodes(host_layout *to, const host_graph &graph, int32_t entities) {
         int32_t entity = to->entity[i];
         to->node[entity] = i;
         to->begin[i + 1] = to->begin[i] + static_cast<int32_t>(degree(entity));
-        to->hubs += degree(entity) > PATH_PIECE;
+        to->hubs += degree(entity) > to->piece_size;
     }
 }
 
@@ -73,7 +73,10 @@ void set_slots(host_layout *to, const host_graph &graph, int32_t half, int64_t t
             (graph.relation[slot] < half ? both->x : both->y) = at;
         }
     }
+    to->reverse.resize(to->slots.size());
     for (int2 both : to->triples) {
+        to->reverse[both.x] = both.y;
+        to->reverse[both.y] = both.x;
         to->slots[both.x].position = both.y - to->begin[to->slots[both.x].node];
         to->slots[both.y].position = both.x - to->begin[to->slots[both.y].node];
     }
@@ -82,7 +85,7 @@ void set_slots(host_layout *to, const host_graph &graph, int32_t half, int64_t t
 void set_pieces(host_layout *to) {
     to->hub_piece.assign(1, 0);
     for (int32_t i = 0; i < to->hubs; i++) {
-        for (int32_t at = to->begin[i]; at < to->begin[i + 1]; at += PATH_PIECE)
+        for (int32_t at = to->begin[i]; at < to->begin[i + 1]; at += to->piece_size)
             to->piece.push_back({i, at});
         to->hub_piece.push_back(static_cast<int32_t>(to->piece.size()));
     }
@@ -90,7 +93,7 @@ void set_pieces(host_layout *to) {
 
 /* Whether a segment ends with this slot of a row. */
 bool ends_segment(const host_layout &layout, int32_t at, int32_t begin, int32_t end) {
-    return at + 1 == end || (at + 1 - begin) % PATH_PIECE == 0 ||
+    return at + 1 == end || (at + 1 - begin) % layout.piece_size == 0 ||
            layout.slots[at].relation != layout.slots[at + 1].relation;
 }
 
@@ -139,6 +142,7 @@ void put_arrays(path_layout *to, uploader *target, const host_layout &from) {
     to->node = target->put(from.node);
     to->begin = target->put(from.begin);
     to->slots = target->put(from.slots);
+    to->reverse = target->put(from.reverse);
     to->edges = target->put(from.edges);
     to->piece = target->put(from.piece);
     to->hub_piece = target->put(from.hub_piece);
@@ -152,12 +156,15 @@ void make_layout(vlp_compute *compute, cuda_path_graph *out) {
     const vlp_path_graph *graph = &out->graph;
     host_graph source = read_graph(compute, graph);
     host_layout host;
+    /* Small pieces where rows are short: the longest one is what a sparse layer waits for. */
+    if (2 * graph->triples < 16 * static_cast<int64_t>(graph->entities)) host.piece_size = 32;
     number_nodes(&host, source, graph->entities);
     set_slots(&host, source, graph->relations / 2, graph->triples);
     set_pieces(&host);
     set_segments(&host, graph->relations);
     out->layout.entities = graph->entities;
     out->layout.relations = graph->relations;
+    out->layout.piece_size = host.piece_size;
     out->layout.hubs = host.hubs;
     out->layout.pieces = static_cast<int32_t>(host.piece.size());
     out->layout.segments = static_cast<int32_t>(host.segment_node.size());

@@ -101,6 +101,14 @@ __global__ static void __launch_bounds__(PATH_THREADS)
     work.key_softmax[index] = {all.largest, all.total, any ? sum / all.total : 0, weight, log_total};
 }
 
+__device__ static void set_gradient(const path_work &work, int32_t node, int32_t key, int32_t row,
+                                    float grad) {
+    work.score_grads[row] = grad;
+    if (work.pruned && grad != 0)
+        atomicOr(work.back_active + static_cast<int64_t>(work.layers) * work.graph.entities + node,
+                 1u << key);
+}
+
 /* Softmax weights become gradients: small ones are kept with a probability in proportion. */
 __global__ static void __launch_bounds__(PATH_THREADS)
     score_gradients(path_work work, float correction, float prune) {
@@ -116,7 +124,7 @@ __global__ static void __launch_bounds__(PATH_THREADS)
             double above = key.log_total - static_cast<double>(work.scores[row]);
             if (key.total > 0 && (work.hidden[node] >> all.key & 1))
                 grad = -static_cast<float>(key.weight / (1 + exp(-above)));
-            work.score_grads[row] = grad;
+            set_gradient(work, node, all.key, row, grad);
             continue;
         }
         if (key.total > 0) grad = expf(all.logit(node, row) - key.largest);
@@ -125,7 +133,7 @@ __global__ static void __launch_bounds__(PATH_THREADS)
                                        static_cast<uint32_t>(work.graph.entity[node]));
             grad = vlp_random_unit(r.v[0]) * least < grad ? least : 0.0f;
         }
-        work.score_grads[row] = grad * scale;
+        set_gradient(work, node, all.key, row, grad * scale);
     }
 }
 
@@ -134,7 +142,14 @@ void cuda_path_loss(vlp_compute *compute, const path_work *work, const vlp_path_
     uint32_t share = vlp_path_share(options->far);
     float correction = share < 65536 ? logf(static_cast<float>(share) / 65536.0f) : 0.0f;
     dim3 grid(PATH_LOSS_BLOCKS, static_cast<unsigned>(work->keys));
+    if (work->pruned)
+        cuda_note(compute,
+                  cudaMemsetAsync(
+                      work->back_active + static_cast<int64_t>(work->layers) * work->graph.entities, 0,
+                      static_cast<size_t>(work->graph.entities) * sizeof(uint32_t), compute->stream),
+                  "clearing memory");
     LAUNCH(compute, sum_candidates, grid, PATH_THREADS, 0, *work, correction);
     LAUNCH(compute, key_loss, static_cast<unsigned>(work->keys), PATH_THREADS, 0, *work, *graph, hidden);
     LAUNCH(compute, score_gradients, grid, PATH_THREADS, 0, *work, correction, options->prune);
+    if (work->pruned) cuda_path_reach_back(compute, work);
 }

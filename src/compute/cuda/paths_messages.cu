@@ -66,6 +66,14 @@ template <class T, bool TRACK> struct extremes {
 
 /* ---- Forward ------------------------------------------------------------------------------------- */
 
+/* How slots are walked: blocks per multiprocessor, and messages that are loaded before the first is
+ * used.
+ */
+template <class T, bool DENSE> struct aggregate_tuning {
+    static constexpr int BLOCKS = sizeof(T) == 4 || DENSE ? 2 : 4;
+    static constexpr int AHEAD = sizeof(T) == 2 && DENSE ? 4 : 2;
+};
+
 template <class T> struct aggregate_operands {
     const T *x, *w;     /* of the layer; w: of its first octet */
     path_level sources; /* rows of x */
@@ -132,8 +140,7 @@ __device__ static void add_message(sums *to, extremes<T, TRACK> *best, const mes
 template <class T, bool TRACK, bool CHECK, bool DENSE>
 __device__ static void walk(sums *to, extremes<T, TRACK> *best, const path_work &work,
                             const aggregate_operands<T> &in, const path_thread &at) {
-    constexpr int AHEAD =
-        sizeof(T) == 2 && DENSE ? 4 : 2; /* messages that are loaded before the first is used */
+    constexpr int AHEAD = aggregate_tuning<T, DENSE>::AHEAD;
     int64_t octet = at.octet, entities = work.graph.entities, stride = PATH_OCTET * work.dim;
     int32_t column = 8 * at.part;
     const uint2 *sites = in.sources.sites + octet * entities;
@@ -192,17 +199,65 @@ __device__ static void store_features(const path_work &work, const path_thread &
     work.scale[row] = vlp_path_class_scale(&graph, vlp_path_degree_class(degree));
 }
 
-/* Low bytes of slots, 1 .. the degree, 0 the boundary. */
-__device__ static void store_arguments(const path_work &work, const path_thread &at, int32_t layer,
-                                       const int32_t (&most)[8], const int32_t (&least)[8]) {
-    uint32_t words[4] = {0, 0, 0, 0};
+/* Bits of the numbers whose maximum, and from bit 8 on minimum, is the message of a slot. */
+__device__ static uint32_t hits_of(const int32_t (&most)[8], const int32_t (&least)[8], int32_t slot) {
+    uint32_t bits = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        words[i / 4] |= (static_cast<uint32_t>(most[i]) & 255u) << 8 * (i % 4);
-        words[2 + i / 4] |= (static_cast<uint32_t>(least[i]) & 255u) << 8 * (i % 4);
+        bits |= most[i] == slot ? 1u << i : 0u;
+        bits |= least[i] == slot ? 256u << i : 0u;
     }
-    work.arguments[(layer * work.capacity + at.row) * (work.dim / 8) + at.part] =
-        make_uint4(words[0], words[1], words[2], words[3]);
+    return bits;
+}
+
+/* Rows of fewer slots go through these, others through their extremes; slots at a time. */
+enum { FEW_SLOTS = 12, HITS_AHEAD = 4 };
+
+/* Writes the hits of COUNT slots, slot_of(0) .. slot_of(COUNT - 1), of which 0 is none; places are
+ * loaded before the first is used. */
+template <int COUNT, class Slots>
+__device__ static void store_slots(uint16_t *to, const path_work &work, int32_t first,
+                                   const int32_t (&most)[8], const int32_t (&least)[8], Slots slot_of) {
+    int32_t places[COUNT];
+    uint32_t bits[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        int32_t slot = slot_of(i);
+        bits[i] = slot > 0 ? hits_of(most, least, slot) : 0;
+        places[i] = bits[i] ? work.graph.reverse[first + slot] : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        if (bits[i]) to[static_cast<int64_t>(places[i]) * work.dim] = static_cast<uint16_t>(bits[i]);
+}
+
+/* Tells the messages that were extremes; slots are 1 .. the degree, 0 the boundary. */
+__device__ static void store_hits(const path_work &work, const path_thread &at, int32_t layer,
+                                  const int32_t (&most)[8], const int32_t (&least)[8]) {
+    int32_t first = work.graph.begin[at.node] - 1, degree = work.graph.begin[at.node + 1] - first - 1;
+    int32_t key = at.octet * PATH_OCTET + at.key, parts = work.dim / 8;
+    int64_t octet = static_cast<int64_t>(layer) * work.octets + at.octet;
+    uint16_t *to =
+        work.hits + octet * work.graph.slot_count * PATH_OCTET * parts + at.key * parts + at.part;
+    if (work.key[key].head == at.node)
+        work.boundary_hits[(layer * PATH_KEYS + key) * parts + at.part] =
+            static_cast<uint16_t>(hits_of(most, least, 0));
+    if (degree < FEW_SLOTS) {
+        for (int32_t slot = 1; slot <= degree; slot += HITS_AHEAD)
+            store_slots<HITS_AHEAD>(to, work, first, most, least, [&](int i) {
+                int32_t at_slot = slot + i;
+                return at_slot <= degree ? at_slot : 0;
+            });
+        return;
+    }
+#pragma unroll
+    for (int side = 0; side < 2; side++)
+        store_slots<8>(to, work, first, most, least, [&](int i) {
+            /* Once for every slot: where it is the first of the extremes. */
+            int32_t slot = side == 0 ? most[i] : least[i];
+            uint32_t before = (1u << (8 * side + i)) - 1;
+            return hits_of(most, least, slot) & before ? 0 : slot;
+        });
 }
 
 /* Whether a row's messages can differ from 0: in layer 0 those of the heads' neighbours. */
@@ -219,26 +274,25 @@ __device__ static int32_t count_out(const path_work &work, const path_thread &at
     return count;
 }
 
-/* Of a piece of a hub: sums, values of the extremes and their slots in the row. */
+/* Of a piece of a hub: sums, extremes and, where their codes do not have them, the extremes' slots. */
 template <class T, bool KEEP>
 __device__ static void store_piece(const path_work &work, const path_thread &at, const sums &all,
                                    const extremes<T, KEEP> &best) {
-    int32_t before = at.begin - work.graph.begin[at.node];
-    float most[8], least[8], most_at[8], least_at[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        most[i] = best.value(best.most[i]), least[i] = best.value(best.least[i]);
-        int32_t high = best.most_slot(i), low = best.least_slot(i);
-        most_at[i] = __int_as_float(high ? before + high : 0);
-        least_at[i] = __int_as_float(low ? before + low : 0);
-    }
     store_eight(path_hub_sums(work, at, at.piece, 0), all.sum);
     store_eight(path_hub_sums(work, at, at.piece, 1), all.squares);
-    store_eight(path_hub_sums(work, at, at.piece, 2), most);
-    store_eight(path_hub_sums(work, at, at.piece, 3), least);
-    if (KEEP) store_eight(path_hub_sums(work, at, at.piece, 4), most_at);
-    if (KEEP) store_eight(path_hub_sums(work, at, at.piece, 5), least_at);
+    store_eight(path_hub_sums(work, at, at.piece, 2), best.most);
+    store_eight(path_hub_sums(work, at, at.piece, 3), best.least);
     *path_hub_sums(work, at, at.piece, 6) = __int_as_float(all.out);
+    if constexpr (extremes<T, KEEP>::ENTRIES == 8) {
+        float most_at[8], least_at[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            most_at[i] = __int_as_float(best.most_at[i]);
+            least_at[i] = __int_as_float(best.least_at[i]);
+        }
+        store_eight(path_hub_sums(work, at, at.piece, 4), most_at);
+        store_eight(path_hub_sums(work, at, at.piece, 5), least_at);
+    }
 }
 
 template <class T, bool KEEP>
@@ -252,20 +306,25 @@ __device__ static void store_row(const path_work &work, const path_thread &at, i
         most_at[i] = best.most_slot(i), least_at[i] = best.least_slot(i);
     }
     store_features<T>(work, at, layer, all, most, least);
-    if (KEEP) store_arguments(work, at, layer, most_at, least_at);
+    if (KEEP) store_hits(work, at, layer, most_at, least_at);
 }
 
 /* One team per unit: a site, or a piece of a hub's. Sums of a hub are without the boundary. */
 template <class T, bool KEEP, bool DENSE>
-__global__ static void __launch_bounds__(PATH_THREADS, sizeof(T) == 2 ? 3 : 2)
+__global__ static void __launch_bounds__(PATH_THREADS, aggregate_tuning<T, DENSE>::BLOCKS)
     aggregate_rows(path_work work, int32_t layer) {
     path_thread at = path_thread_of(work.dim);
     if (at.team >= at.teams) return;
     aggregate_operands<T> in = operands_of<T>(work, layer);
     path_level level = path_level_of(work, layer + 1);
     int32_t units = path_units(work, level), step = static_cast<int32_t>(gridDim.x) * at.teams;
-    for (int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team; i < units; i += step) {
-        path_enter_unit(&at, work, level, i);
+    int32_t i = static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
+    path_unit next = {};
+    if (i < units) next = path_load_unit(work, level, i);
+    for (; i < units; i += step) {
+        path_enter(&at, DENSE ? path_load_unit(work, level, i) : next);
+        /* Rows of sparse layers are short: the next one is loaded ahead. */
+        if (!DENSE && i + step < units) next = path_load_unit(work, level, i + step);
         sums all = {};
         extremes<T, KEEP> best;
         {
@@ -297,9 +356,8 @@ __global__ static void __launch_bounds__(PATH_THREADS) finish_hubs(path_work wor
     path_thread at = path_thread_of(work.dim);
     int32_t site = static_cast<int32_t>(blockIdx.x) * at.teams + at.team;
     if (at.team >= at.teams || site >= work.octets * work.graph.hubs) return;
-    at.octet = site / work.graph.hubs;
-    at.node = site % work.graph.hubs;
-    path_enter(&at, work, path_level_of(work, layer + 1));
+    path_enter(&at, path_unit_at(work, path_level_of(work, layer + 1), site / work.graph.hubs,
+                                 site % work.graph.hubs));
     if (at.row < 0) return;
     float boundary[8], most[8], least[8];
     int32_t most_at[8] = {}, least_at[8] = {};
@@ -310,41 +368,39 @@ __global__ static void __launch_bounds__(PATH_THREADS) finish_hubs(path_work wor
         most[k] = least[k] = all.sum[k] = boundary[k];
         all.squares[k] = boundary[k] * boundary[k];
     }
-    for (int32_t i = work.graph.hub_piece[at.node]; i < work.graph.hub_piece[at.node + 1]; i++) {
-        int32_t piece = at.octet * work.graph.pieces + i;
+    constexpr int ARRAYS = extremes<T, KEEP>::ENTRIES == 8 ? 6 : 4;
+    int32_t first = work.graph.hub_piece[at.node], last = work.graph.hub_piece[at.node + 1];
+#pragma unroll 2
+    for (int32_t i = first; i < last; i++) {
+        int32_t piece = at.octet * work.graph.pieces + i, before = (i - first) * work.graph.piece_size;
         float values[6][8];
 #pragma unroll
-        for (int array = 0; array < (KEEP ? 6 : 4); array++)
+        for (int array = 0; array < ARRAYS; array++)
             unpack(values[array], load_eight(path_hub_sums(work, at, piece, array)));
         all.out += __float_as_int(*path_hub_sums(work, at, piece, 6));
 #pragma unroll
         for (int k = 0; k < 8; k++) {
+            using best = extremes<T, KEEP>;
+            float high = best::value(values[2][k]), low = best::value(values[3][k]);
+            int32_t high_at = ARRAYS == 6 ? __float_as_int(values[4][k]) : best::slot(values[2][k]);
+            int32_t low_at = ARRAYS == 6 ? __float_as_int(values[5][k]) : best::slot(values[3][k]);
             all.sum[k] += values[0][k];
             all.squares[k] += values[1][k];
-            if (values[2][k] > most[k]) {
-                most[k] = values[2][k];
-                if (KEEP) most_at[k] = __float_as_int(values[4][k]);
-            }
-            if (values[3][k] < least[k]) {
-                least[k] = values[3][k];
-                if (KEEP) least_at[k] = __float_as_int(values[5][k]);
-            }
+            if (high > most[k]) most[k] = high, most_at[k] = before + high_at;
+            if (low < least[k]) least[k] = low, least_at[k] = before + low_at;
         }
     }
     store_features<T>(work, at, layer, all, most, least);
-    if (!KEEP) return;
-    store_arguments(work, at, layer, most_at, least_at);
-    int64_t place = static_cast<int64_t>(layer) * work.octets * work.graph.hubs + site;
-    int2 *to = work.hub_arguments + (place * PATH_OCTET + at.key) * work.dim + 8 * at.part;
-    for (int k = 0; k < 8; k++) to[k] = make_int2(most_at[k], least_at[k]);
+    if (KEEP) store_hits(work, at, layer, most_at, least_at);
 }
 
 template <class T, bool KEEP>
 static void aggregate(vlp_compute *compute, const path_work *work, int32_t layer) {
-    unsigned blocks = static_cast<unsigned>(compute->multiprocessors) * 3;
+    bool dense = work->dense && layer > 0;
+    unsigned blocks = static_cast<unsigned>(compute->multiprocessors) *
+                      (dense ? aggregate_tuning<T, true>::BLOCKS : aggregate_tuning<T, false>::BLOCKS);
     int32_t teams = PATH_THREADS / (PATH_OCTET * (work->dim / 8));
-    auto rows =
-        work->dense && layer > 0 ? aggregate_rows<T, KEEP, true> : aggregate_rows<T, KEEP, false>;
+    auto rows = dense ? aggregate_rows<T, KEEP, true> : aggregate_rows<T, KEEP, false>;
     auto hubs = finish_hubs<T, KEEP>;
     LAUNCH(compute, rows, blocks, PATH_THREADS, 0, *work, layer);
     if (work->graph.hubs > 0)

@@ -313,7 +313,7 @@ __global__ static void place_sites(path_work work) {
     at += before;
     if (site >= sites) return;
     uint32_t row = static_cast<uint32_t>(at), place = static_cast<uint32_t>(at >> 32);
-    work.sites[level * sites + site] = make_uint2(keys, row);
+    work.sites[level * sites + site] = make_uint2(keys | keys << PATH_OCTET, row);
     if (listed)
         work.list[level * sites + place] = static_cast<uint32_t>(node) | static_cast<uint32_t>(octet)
                                                                              << 30;
@@ -324,6 +324,59 @@ __global__ static void place_sites(path_work work) {
     }
     if (site + 1 == sites)
         work.counts[level] = {static_cast<int32_t>(row), static_cast<int32_t>(place + listed)};
+}
+
+/* ---- The way back -------------------------------------------------------------------------------- */
+
+__global__ static void count_gradients(path_work work) {
+    __shared__ uint64_t shared[32];
+    int32_t octet, node = 0, level = static_cast<int32_t>(blockIdx.y);
+    int64_t site = static_cast<int64_t>(blockIdx.x) * SITE_THREADS + threadIdx.x;
+    uint32_t keys = site_keys(work, path_back_active_of(work, level), site, &octet, &node);
+    uint64_t sum = block_sum(site_count(keys, keys && node >= work.graph.hubs), shared);
+    if (threadIdx.x == 0) work.site_sums[level * gridDim.x + blockIdx.x] = sum;
+}
+
+/* As place_sites, for the rows that have a gradient: these keep their numbers. */
+__global__ static void place_gradients(path_work work) {
+    using Scan = cub::BlockScan<uint64_t, SITE_THREADS>;
+    __shared__ typename Scan::TempStorage storage;
+    __shared__ uint64_t shared[32];
+    int32_t octet = 0, node = 0, level = static_cast<int32_t>(blockIdx.y);
+    int64_t site = static_cast<int64_t>(blockIdx.x) * SITE_THREADS + threadIdx.x;
+    int64_t sites = path_sites(work);
+    uint64_t before = 0, at, total;
+    for (unsigned i = threadIdx.x; i < blockIdx.x; i += SITE_THREADS)
+        before += work.site_sums[level * gridDim.x + i];
+    before = block_sum(before, shared);
+    uint32_t keys = site_keys(work, path_back_active_of(work, level), site, &octet, &node);
+    bool listed = keys && node >= work.graph.hubs;
+    Scan(storage).ExclusiveSum(site_count(keys, listed), at, total);
+    at += before;
+    if (site >= sites) return;
+    uint32_t place = static_cast<uint32_t>(at), list_place = static_cast<uint32_t>(at >> 32);
+    uint2 own = work.sites[level * sites + site];
+    own.x = (own.x & 0xff) | keys << PATH_OCTET;
+    work.sites[level * sites + site] = own;
+    if (listed)
+        work.back_list[level * sites + list_place] =
+            static_cast<uint32_t>(node) | static_cast<uint32_t>(octet) << 30;
+    for (uint32_t left = keys; left; left &= left - 1)
+        work.back_rows[level * work.capacity + place++] =
+            static_cast<uint32_t>(path_row(own, __ffs(left) - 1));
+    if (site + 1 == sites)
+        work.back_counts[level] = {static_cast<int32_t>(place),
+                                   static_cast<int32_t>(list_place + listed)};
+}
+
+void cuda_path_reach_back(vlp_compute *compute, const path_work *work) {
+    int64_t entities = work->graph.entities;
+    for (int32_t l = work->layers - 1; l >= 0; l--)
+        launch_expand(compute, work->back_active + l * entities, work->back_active + (l + 1) * entities,
+                      work->active + l * entities, work);
+    dim3 grid(cuda_blocks(path_sites(*work), SITE_THREADS), static_cast<unsigned>(work->levels));
+    LAUNCH(compute, count_gradients, grid, SITE_THREADS, 0, *work);
+    LAUNCH(compute, place_gradients, grid, SITE_THREADS, 0, *work);
 }
 
 void cuda_path_reach(vlp_compute *compute, path_work *work, const vlp_path_form *form,

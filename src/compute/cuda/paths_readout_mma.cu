@@ -40,22 +40,51 @@ __device__ static float hidden_unit(const float (&x)[D], const readout_tables<D>
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+/* Two rows per thread: a number of the matrix is read once for both. */
 template <int D>
-__global__ static void __launch_bounds__(PATH_THREADS) read_rows(path_work work, readout_operands in) {
+__global__ static void __launch_bounds__(PATH_THREADS, 2)
+    read_rows(path_work work, readout_operands in) {
+    constexpr int ROWS = D < 64 ? 2 : 1;
     extern __shared__ __align__(16) unsigned char shared[];
     readout_tables<D> &tables = *reinterpret_cast<readout_tables<D> *>(shared);
     path_level level = path_level_of(work, work.layers);
-    int32_t rows = level.counts->rows;
+    int32_t rows = level.counts->rows, step = static_cast<int32_t>(gridDim.x) * PATH_THREADS;
     load_tables(&tables, work, in);
-    for (int32_t row = static_cast<int32_t>(blockIdx.x * PATH_THREADS + threadIdx.x); row < rows;
-         row += static_cast<int32_t>(gridDim.x) * PATH_THREADS) {
-        float x[D], score = tables.output[2 * D];
-        int32_t key = path_key_of(level.rows[row]);
-        load_floats<D>(x, work.last + static_cast<int64_t>(row) * D);
-#pragma unroll 4
-        for (int j = 0; j < 2 * D; j++)
-            score = __fmaf_rn(fmaxf(hidden_unit(x, tables, key, j), 0.0f), tables.output[j], score);
-        work.scores[row] = score;
+    for (int32_t first = static_cast<int32_t>(blockIdx.x * PATH_THREADS + threadIdx.x); first < rows;
+         first += ROWS * step) {
+        float x[ROWS][D], scores[ROWS];
+        int32_t offsets[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            int32_t row = min(first + r * step, rows - 1);
+            offsets[r] = path_key_of(level.rows[row]) * (2 * D + 1);
+            scores[r] = tables.output[2 * D];
+            load_floats<D>(x[r], work.last + static_cast<int64_t>(row) * D);
+        }
+#pragma unroll 2
+        for (int j = 0; j < 2 * D; j++) {
+            const float4 *weights = reinterpret_cast<const float4 *>(tables.matrix + j * D);
+            float sums[ROWS][2];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) sums[r][0] = tables.offset[offsets[r] + j], sums[r][1] = 0;
+#pragma unroll
+            for (int i = 0; i < D / 4; i++) {
+                float4 w = weights[i];
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    sums[r][0] = __fmaf_rn(x[r][4 * i], w.x, sums[r][0]);
+                    sums[r][1] = __fmaf_rn(x[r][4 * i + 1], w.y, sums[r][1]);
+                    sums[r][0] = __fmaf_rn(x[r][4 * i + 2], w.z, sums[r][0]);
+                    sums[r][1] = __fmaf_rn(x[r][4 * i + 3], w.w, sums[r][1]);
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                scores[r] = __fmaf_rn(fmaxf(sums[r][0] + sums[r][1], 0.0f), tables.output[j], scores[r]);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (first + r * step < rows) work.scores[first + r * step] = scores[r];
     }
 }
 
@@ -70,15 +99,14 @@ template <int D> struct readout_rows {
     int32_t key[PATH_THREADS];
 };
 
-/* A row's way back: the gradient of its state, and its part of the factors. */
+/* A row's way back (-1: none): the gradient of its state, and its part of the factors. */
 template <int D>
 __device__ static void row_backward(readout_rows<D> *to, const readout_tables<D> &tables,
-                                    const path_work &work, const path_level &level, int32_t row,
-                                    int32_t rows, float *bias_sum) {
+                                    const path_work &work, int32_t row, float *bias_sum) {
     int32_t at = static_cast<int32_t>(threadIdx.x);
-    float x[D] = {}, x_grad[D] = {}, grad = row < rows ? work.score_grads[row] : 0.0f;
-    int32_t key = row < rows ? path_key_of(level.rows[row]) : 0;
-    if (row < rows) load_floats<D>(x, work.last + static_cast<int64_t>(row) * D);
+    float x[D] = {}, x_grad[D] = {}, grad = row >= 0 ? work.score_grads[row] : 0.0f;
+    int32_t key = row >= 0 ? path_key_of(path_level_of(work, work.layers).rows[row]) : 0;
+    if (row >= 0) load_floats<D>(x, work.last + static_cast<int64_t>(row) * D);
     to->key[at] = key;
     *bias_sum += grad;
 #pragma unroll
@@ -107,7 +135,7 @@ __device__ static void row_backward(readout_rows<D> *to, const readout_tables<D>
         *reinterpret_cast<uint32_t *>(to->change + place) = pack_two(change[0], change[1]);
         *reinterpret_cast<uint32_t *>(to->weighted + place) = pack_two(weighted[0], weighted[1]);
     }
-    if (row < rows) store_floats<D>(work.state_grads + static_cast<int64_t>(row) * D, x_grad);
+    if (row >= 0) store_floats<D>(work.state_grads + static_cast<int64_t>(row) * D, x_grad);
 }
 
 /* Sums over rows, tiles of eight columns of the hidden layer: x^T change, by key the sum of change, and
@@ -191,7 +219,7 @@ __global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 2 : 1)
     extern __shared__ __align__(16) unsigned char shared[];
     readout_tables<D> &tables = *reinterpret_cast<readout_tables<D> *>(shared);
     readout_rows<D> &tile = *reinterpret_cast<readout_rows<D> *>(shared + sizeof tables);
-    path_level level = path_level_of(work, work.layers);
+    path_level level = path_back_level_of(work, work.layers);
     int32_t rows = level.counts->rows;
     readout_sums<D> sums = {};
     float bias_sum = 0;
@@ -199,8 +227,10 @@ __global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 2 : 1)
     for (int32_t first = static_cast<int32_t>(blockIdx.x) * PATH_THREADS; first < rows;
          first += static_cast<int32_t>(gridDim.x) * PATH_THREADS) {
         __syncthreads();
-        row_backward(&tile, tables, work, level, first + static_cast<int32_t>(threadIdx.x), rows,
-                     &bias_sum);
+        int32_t place = first + static_cast<int32_t>(threadIdx.x);
+        int32_t row = place < rows ? place : -1;
+        if (level.rows && place < rows) row = static_cast<int32_t>(level.rows[place]);
+        row_backward(&tile, tables, work, row, &bias_sum);
         __syncthreads();
         add_rows(&sums, tile);
     }
@@ -217,7 +247,7 @@ template <int D>
 static void scores(vlp_compute *compute, const path_work *work, const readout_operands &in) {
     size_t bytes = sizeof(readout_tables<D>);
     path_allow_shared(compute, read_rows<D>, bytes);
-    LAUNCH(compute, read_rows<D>, static_cast<unsigned>(compute->multiprocessors) * 4, PATH_THREADS,
+    LAUNCH(compute, read_rows<D>, static_cast<unsigned>(compute->multiprocessors) * 2, PATH_THREADS,
            bytes, *work, in);
 }
 

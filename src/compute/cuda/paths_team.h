@@ -1,20 +1,26 @@
-/* A row of a site is walked by a team of 8 dim / 8 threads, eight numbers of one key per thread; rows of
- * hubs in pieces, whose results are put together by another kernel. */
+/* A row of a site is walked by a team of threads, eight numbers of one key per thread; rows of hubs in
+ * pieces, whose results are put together by another kernel. */
 #ifndef VLP_COMPUTE_CUDA_PATHS_TEAM_H
 #define VLP_COMPUTE_CUDA_PATHS_TEAM_H
 
 #include "compute/cuda/paths.h"
 
-/* A thread's place in its team, and the site it works at. */
-struct path_thread {
+/* What a team walks: a site, or a piece of a hub's. */
+struct path_unit {
+    int32_t octet, node;
+    uint2 site;
+    uint32_t touched;
+    int32_t begin, end; /* slots */
+    int32_t piece;      /* of a hub, by octet; -1: no hub */
+};
+
+/* A thread's place in its team, and the unit it works at. */
+struct path_thread : path_unit {
     int32_t team, teams; /* of the block */
     int32_t key, part;   /* of the octet; of dim / 8 */
-    int32_t octet, node;
-    int32_t row;        /* -1: the key has none */
-    uint32_t bit;       /* of the key in words over the group */
-    bool check;         /* edges of the node are out of the graph of a key of the octet */
-    int32_t begin, end; /* slots to walk */
-    int32_t piece;      /* of a hub, by octet; -1: no hub */
+    int32_t row;         /* -1: the key has none */
+    uint32_t bit;        /* of the key in words over the group */
+    bool check;          /* edges of the node are out of the graph of a key of the octet */
 };
 
 __device__ inline path_thread path_thread_of(int32_t dim) {
@@ -27,13 +33,17 @@ __device__ inline path_thread path_thread_of(int32_t dim) {
     return out;
 }
 
-__device__ inline void path_enter(path_thread *at, const path_work &work, const path_level &level) {
-    uint2 site = level.sites[static_cast<int64_t>(at->octet) * work.graph.entities + at->node];
-    at->row = path_has_row(site, at->key) ? path_row(site, at->key) : -1;
-    at->bit = 1u << (at->octet * PATH_OCTET + at->key);
-    at->check = work.touched[at->node] >> (PATH_OCTET * at->octet) & 0xff;
-    at->begin = work.graph.begin[at->node];
-    at->end = work.graph.begin[at->node + 1];
+__device__ inline path_unit path_unit_at(const path_work &work, const path_level &level, int32_t octet,
+                                         int32_t node) {
+    path_unit out;
+    out.octet = octet;
+    out.node = node;
+    out.site = level.sites[static_cast<int64_t>(octet) * work.graph.entities + node];
+    out.touched = work.touched[node];
+    out.begin = work.graph.begin[node];
+    out.end = work.graph.begin[node + 1];
+    out.piece = -1;
+    return out;
 }
 
 /* The units of a level are the pieces of hubs, for every octet, then the listed sites. */
@@ -41,24 +51,29 @@ __device__ inline int32_t path_units(const path_work &work, const path_level &le
     return work.octets * work.graph.pieces + level.counts->sites;
 }
 
-__device__ inline void path_enter_unit(path_thread *at, const path_work &work, const path_level &level,
-                                       int32_t unit) {
+__device__ inline path_unit path_load_unit(const path_work &work, const path_level &level,
+                                           int32_t unit) {
     int32_t pieces = work.octets * work.graph.pieces;
-    at->piece = -1;
     if (unit >= pieces) {
         uint32_t listed = level.list[unit - pieces];
-        at->octet = static_cast<int32_t>(listed >> 30);
-        at->node = static_cast<int32_t>(listed & 0x3fffffff);
-        path_enter(at, work, level);
-        return;
+        return path_unit_at(work, level, static_cast<int32_t>(listed >> 30),
+                            static_cast<int32_t>(listed & 0x3fffffff));
     }
     int2 piece = work.graph.piece[unit % work.graph.pieces];
-    at->octet = unit / work.graph.pieces;
-    at->node = piece.x;
-    path_enter(at, work, level);
-    at->piece = unit;
-    at->begin = piece.y;
-    at->end = min(at->end, piece.y + PATH_PIECE);
+    path_unit out = path_unit_at(work, level, unit / work.graph.pieces, piece.x);
+    out.piece = unit;
+    out.begin = piece.y;
+    out.end = min(out.end, piece.y + work.graph.piece_size);
+    return out;
+}
+
+/* back: rows without a gradient are none. */
+__device__ inline void path_enter(path_thread *at, const path_unit &unit, bool back = false) {
+    bool has = back ? path_has_gradient(unit.site, at->key) : path_has_row(unit.site, at->key);
+    *static_cast<path_unit *>(at) = unit;
+    at->row = has ? path_row(unit.site, at->key) : -1;
+    at->bit = 1u << (unit.octet * PATH_OCTET + at->key);
+    at->check = unit.touched >> (PATH_OCTET * unit.octet) & 0xff;
 }
 
 /* Numbers of a thread in hub_sums: array 0 .. 6 of a piece. */

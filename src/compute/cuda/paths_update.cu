@@ -211,7 +211,7 @@ __device__ static void store_gradients(const update_tile &tile, const path_work 
         float q = work.query[key * d + c];
         if (sizeof(T) == 2) q = __bfloat162float(__float2bfloat16_rn(q));
         work.boundary[(static_cast<int64_t>(in.layer) * PATH_KEYS + key) * d + c] =
-            path_boundary_gradient(work, in.layer, row, key, node, c, q, grads);
+            path_boundary_gradient(work, in.layer, key, c, q, grads);
     }
 }
 
@@ -219,7 +219,8 @@ __device__ static void store_gradients(const update_tile &tile, const path_work 
 __device__ static void store_norm_sums(const norm_sums &sums, const path_work &work, int32_t layer,
                                        float *shared) {
     int32_t d = work.dim, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    float *to = work.norm_partial + (static_cast<int64_t>(layer) * work.blocks + blockIdx.x) * 4 * d;
+    float *to =
+        work.norm_partial + (static_cast<int64_t>(layer) * work.update_blocks + blockIdx.x) * 4 * d;
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < COLUMNS; i++) {
@@ -298,7 +299,7 @@ __global__ static void transpose_updates(float *transposed, const float *updates
 
 /* ---- Launches ------------------------------------------------------------------------------------ */
 
-static bool on_tensor_cores(const path_work *work, const path_operands *operands) {
+bool cuda_path_on_tensor_cores(const path_work *work, const path_operands *operands) {
     return operands->bf16 && cuda_path_mma_dim(work->dim);
 }
 
@@ -307,14 +308,14 @@ static update_operands operands_of(const path_work *work, const path_operands *o
     float *const *table = operands->values.table;
     const float *transposed = work->transposed + layer * size;
     return {table[VLP_PATH_UPDATE] + layer * size,       transposed,
-            reinterpret_cast<const uint2 *>(transposed), table[VLP_PATH_UPDATE_BIAS] + layer * 2 * d,
+            reinterpret_cast<const uint4 *>(transposed), table[VLP_PATH_UPDATE_BIAS] + layer * 2 * d,
             table[VLP_PATH_NORM] + layer * 2 * d,        layer};
 }
 
 void cuda_path_update_open(vlp_compute *compute, const path_work *work, const path_operands *operands) {
     const float *updates = operands->values.table[VLP_PATH_UPDATE];
     int64_t count = static_cast<int64_t>(work->layers) * 2 * PATH_PARTS * work->dim * work->dim;
-    if (on_tensor_cores(work, operands))
+    if (cuda_path_on_tensor_cores(work, operands))
         cuda_path_mma_pack(compute, work, updates);
     else
         LAUNCH(compute, transpose_updates, cuda_blocks(count, PATH_THREADS), PATH_THREADS, 0,
@@ -324,7 +325,7 @@ void cuda_path_update_open(vlp_compute *compute, const path_work *work, const pa
 void cuda_path_update(vlp_compute *compute, const path_work *work, const path_operands *operands,
                       int32_t layer) {
     update_operands in = operands_of(work, operands, layer);
-    if (on_tensor_cores(work, operands)) {
+    if (cuda_path_on_tensor_cores(work, operands)) {
         cuda_path_mma_update(compute, work, in);
         return;
     }
@@ -340,10 +341,10 @@ static void update_backward(vlp_compute *compute, const path_work *work, const u
     size_t bytes = tile_bytes(d, true);
     auto kernel = update_rows_backward<T>;
     path_allow_shared(compute, kernel, bytes);
-    LAUNCH(compute, kernel, static_cast<unsigned>(work->blocks), PATH_THREADS, bytes, *work, in);
+    LAUNCH(compute, kernel, static_cast<unsigned>(work->update_blocks), PATH_THREADS, bytes, *work, in);
     auto outer = outer_products<feature_of<T>, change_of>;
-    LAUNCH(compute, outer, outer_grid(PATH_PARTS * d, 2 * d, work->blocks), PATH_THREADS, 0,
-           work->update_partial + in.layer * work->blocks * size, feature_of<T>{*work, in.layer},
+    LAUNCH(compute, outer, outer_grid(PATH_PARTS * d, 2 * d, work->update_blocks), PATH_THREADS, 0,
+           work->update_partial + in.layer * work->update_blocks * size, feature_of<T>{*work, in.layer},
            change_of{work->changes, work->scale + in.layer * work->capacity, d},
            path_level_of(*work, in.layer + 1).counts, PATH_PARTS * d, 2 * d, d);
 }
@@ -351,7 +352,7 @@ static void update_backward(vlp_compute *compute, const path_work *work, const u
 void cuda_path_update_backward(vlp_compute *compute, const path_work *work,
                                const path_operands *operands, int32_t layer) {
     update_operands in = operands_of(work, operands, layer);
-    if (on_tensor_cores(work, operands))
+    if (cuda_path_on_tensor_cores(work, operands))
         cuda_path_mma_backward(compute, work, in);
     else if (operands->bf16)
         update_backward<__nv_bfloat16>(compute, work, in);

@@ -7,26 +7,16 @@
 /* What a layer is updated with. */
 struct update_operands {
     const float *matrix, *transposed; /* (2, 5 dim, dim); (2 dim, 5 dim) */
-    const uint2 *packed;              /* in the place of `transposed`: factors for tensor cores */
+    const uint4 *packed;              /* in the place of `transposed`: factors for tensor cores */
     const float *bias, *norm;         /* (2, dim), (2, dim) */
     int32_t layer;
 };
 
-/* The boundary's gradient at a head entity: of g1, g2, maximum and minimum. */
-__device__ inline float path_boundary_gradient(const path_work &work, int32_t layer, int64_t row,
-                                               int32_t key, int32_t node, int32_t column, float boundary,
-                                               const float (&grads)[4]) {
-    bool most, least;
-    if (node < work.graph.hubs) {
-        int64_t site = (static_cast<int64_t>(layer) * work.octets + key / PATH_OCTET) * work.graph.hubs;
-        int64_t place = (site + node) * PATH_OCTET + key % PATH_OCTET;
-        int2 slots = work.hub_arguments[place * work.dim + column];
-        most = slots.x == 0, least = slots.y == 0;
-    } else {
-        const uint8_t *bytes = reinterpret_cast<const uint8_t *>(
-            work.arguments + (layer * work.capacity + row) * (work.dim / 8) + column / 8);
-        most = bytes[column % 8] == 0, least = bytes[8 + column % 8] == 0;
-    }
+/* The boundary's gradient at a key's head entity, from g1, g2, and those of maximum and minimum. */
+__device__ inline float path_boundary_gradient(const path_work &work, int32_t layer, int32_t key,
+                                               int32_t column, float boundary, const float (&grads)[4]) {
+    uint32_t hits = work.boundary_hits[(layer * PATH_KEYS + key) * (work.dim / 8) + column / 8];
+    bool most = hits >> column % 8 & 1, least = hits >> (8 + column % 8) & 1;
     return __fmaf_rn(boundary, grads[1], grads[0]) + (most ? grads[2] : 0) + (least ? grads[3] : 0);
 }
 

@@ -4,18 +4,26 @@
 #include "compute/cuda/paths_mma.h"
 #include "compute/cuda/paths_update.h"
 
-enum { WARPS = PATH_THREADS / 32, BLOCK_ROWS = 16 * WARPS };
+enum { WARPS = PATH_THREADS / 32 };
 
 /* Products of a layer with [W W'] and its transpose: factors by step and tile of eight columns. */
 template <int D> struct packed_sizes {
-    static constexpr int V = D / 4, STEPS = D / 16, TILES = D / 8; /* of D numbers */
-    static constexpr int MATRIX = PATH_PARTS * STEPS * 2 * TILES * 32;
+    static constexpr int V = D / 4, STEPS = D / 16, TILES = D / 8;         /* of D numbers */
+    static constexpr int MATRIX = PATH_PARTS * STEPS * 2 * TILES * 32 / 2; /* of pairs of tiles */
 };
 
-/* Bytes of a row of shared memory; padded against bank conflicts. */
-template <int D> struct shared_sizes {
+/* Blocks of the backward pass. Packed matrices are in shared memory where they fit beside rows of
+ * features and changes, which are padded against bank conflicts. */
+template <int D> struct backward_sizes {
+    static constexpr bool SHARED = D < 64;
+    static constexpr int THREADS = SHARED ? 512 : 256, WARPS = THREADS / 32, ROWS = 16 * WARPS;
     static constexpr int FEATURES = PATH_PARTS * D + 8, CHANGES = 4 * D + 8;
-    static constexpr size_t BYTES = BLOCK_ROWS * (FEATURES + CHANGES) * sizeof(__nv_bfloat16);
+    static constexpr size_t BYTES = ROWS * (FEATURES + CHANGES) * sizeof(__nv_bfloat16) +
+                                    (SHARED ? 2 * packed_sizes<D>::MATRIX * sizeof(uint4) : 0);
+    /* Tiles of the matrices' gradients per warp: features, columns; of columns that are summed. */
+    static constexpr int LEFT_GROUPS = WARPS / 4;
+    static constexpr int LEFT = (PATH_PARTS * D / 16 + LEFT_GROUPS - 1) / LEFT_GROUPS, RIGHT = D / 16;
+    static constexpr int ONES = D / 2 < WARPS ? 1 : D / 2 / WARPS;
 };
 
 /* ---- Packing ------------------------------------------------------------------------------------- */
@@ -25,30 +33,31 @@ __device__ static uint32_t pack_weights(const float *matrix, int64_t first, int6
 }
 
 /* One thread per lane's part of a right factor. packed: (layers, 2, MATRIX). */
-template <int D> __global__ static void pack_updates(uint2 *packed, const float *updates) {
+template <int D> __global__ static void pack_updates(uint4 *packed, const float *updates) {
     using sizes = packed_sizes<D>;
     int32_t at = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
     if (at >= 2 * sizes::MATRIX) return;
     bool transposed = at >= sizes::MATRIX;
-    int32_t lane = at % 32, tile = at % sizes::MATRIX / 32, t = lane % 4, g = lane / 4;
-    int32_t tiles = (transposed ? PATH_PARTS : 2) * sizes::TILES, step = tile / tiles;
-    int32_t column = tile % tiles;
-    /* Sums are over `inner`, of part step / STEPS; results are `outer`, of part column / TILES. */
+    int32_t lane = at % 32, pair = at % sizes::MATRIX / 32, t = lane % 4, g = lane / 4;
+    int32_t pairs = (transposed ? PATH_PARTS : 2) * sizes::TILES / 2, step = pair / pairs;
+    /* Sums are over `inner`, of part step / STEPS; results are `outer`, of part tile / TILES. */
     int32_t inner = t * sizes::V + 4 * (step % sizes::STEPS), inner_part = step / sizes::STEPS;
-    int32_t outer = g / 2 * sizes::V + 2 * (column % sizes::TILES) + g % 2;
-    int32_t outer_part = column / sizes::TILES;
     const float *matrix = updates + static_cast<int64_t>(blockIdx.y) * 2 * PATH_PARTS * D * D;
-    int64_t first, stride;
-    if (transposed) { /* (W', W) part inner_part, row outer, column inner */
-        first = (static_cast<int64_t>(inner_part) * PATH_PARTS * D + outer_part * D + outer) * D + inner;
-        stride = 1;
-    } else {
-        first = (static_cast<int64_t>(outer_part) * PATH_PARTS * D + inner_part * D + inner) * D + outer;
-        stride = D;
+    uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        int32_t tile = pair % pairs * 2 + i, outer_part = tile / sizes::TILES;
+        int32_t outer = g / 2 * sizes::V + 2 * (tile % sizes::TILES) + g % 2;
+        int32_t which = transposed ? inner_part : outer_part; /* W, W' */
+        int32_t row = transposed ? outer_part * D + outer : inner_part * D + inner;
+        int64_t first =
+            (static_cast<int64_t>(which) * PATH_PARTS * D + row) * D + (transposed ? inner : outer);
+        int64_t stride = transposed ? 1 : D;
+        words[2 * i] = pack_weights(matrix, first, first + stride);
+        words[2 * i + 1] = pack_weights(matrix, first + 2 * stride, first + 3 * stride);
     }
     packed[static_cast<int64_t>(blockIdx.y) * 2 * sizes::MATRIX + at] =
-        make_uint2(pack_weights(matrix, first, first + stride),
-                   pack_weights(matrix, first + 2 * stride, first + 3 * stride));
+        make_uint4(words[0], words[1], words[2], words[3]);
 }
 
 /* ---- Rows ---------------------------------------------------------------------------------------- */
@@ -60,9 +69,12 @@ struct quad_row {
     float scale;
 };
 
-__device__ static quad_row find_row(const path_work &work, int32_t layer, int32_t row, int32_t rows) {
+/* The row at a place of `numbers`; NULL: of all rows. */
+__device__ static quad_row find_row(const path_work &work, int32_t layer, const uint32_t *numbers,
+                                    int32_t place, int32_t places) {
     quad_row out = {-1, -1, 0};
-    if (row >= rows) return out;
+    if (place >= places) return out;
+    int32_t row = numbers ? static_cast<int32_t>(numbers[place]) : place;
     out.row = out.state = row;
     out.scale = work.scale[(work.keep ? layer * work.capacity : 0) + row];
     if (work.dense && layer > 0) return out;
@@ -122,29 +134,33 @@ __device__ static void normalize(float (&unit)[2][D / 4], float (&inverse)[2],
 /* sums += a part of y times its rows of [W W']. */
 template <int D>
 __device__ static void multiply_part(float (&sums)[D / 4][4], const columns<D / 4> (&rows)[2],
-                                     const uint2 *packed, int part) {
+                                     const uint4 *packed, int part) {
     using sizes = packed_sizes<D>;
 #pragma unroll
     for (int s = 0; s < sizes::STEPS; s++) {
         uint32_t a[4];
         left_factor(a, rows, s);
-        const uint2 *right =
-            packed + (part * sizes::STEPS + s) * 2 * sizes::TILES * 32 + threadIdx.x % 32;
+        const uint4 *right = packed + (part * sizes::STEPS + s) * sizes::TILES * 32 + threadIdx.x % 32;
 #pragma unroll
-        for (int n = 0; n < 2 * sizes::TILES; n++) mma_tile(sums[n], a, __ldg(right + n * 32));
+        for (int n = 0; n < sizes::TILES; n++) {
+            uint4 two = right[n * 32];
+            mma_tile(sums[2 * n], a, make_uint2(two.x, two.y));
+            mma_tile(sums[2 * n + 1], a, make_uint2(two.z, two.w));
+        }
     }
 }
 
 template <int D>
-__global__ static void __launch_bounds__(PATH_THREADS) update_mma(path_work work, update_operands in) {
+__global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 3 : 1)
+    update_mma(path_work work, update_operands in) {
     constexpr int V = D / 4;
     int32_t rows = path_level_of(work, in.layer + 1).counts->rows, quad = threadIdx.x % 32 / 4;
     int32_t column = threadIdx.x % 4 * V, warp = static_cast<int32_t>(threadIdx.x) / 32;
-    const uint2 *packed = in.packed;
+    const uint4 *packed = in.packed;
     for (int32_t first = (static_cast<int32_t>(blockIdx.x) * WARPS + warp) * 16; first < rows;
-         first += static_cast<int32_t>(gridDim.x) * BLOCK_ROWS) {
-        quad_row at[2] = {find_row(work, in.layer, first + quad, rows),
-                          find_row(work, in.layer, first + quad + 8, rows)};
+         first += static_cast<int32_t>(gridDim.x) * WARPS * 16) {
+        quad_row at[2] = {find_row(work, in.layer, nullptr, first + quad, rows),
+                          find_row(work, in.layer, nullptr, first + quad + 8, rows)};
         float sums[V][4] = {};
         columns<V> x[2];
 #pragma unroll
@@ -188,7 +204,7 @@ __device__ static void normalize_backward(columns<D / 4> (&plain)[2], columns<D 
     int32_t column = threadIdx.x % 4 * V, quad = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        __nv_bfloat16 *to = changes + (quad + 8 * h) * shared_sizes<D>::CHANGES + column;
+        __nv_bfloat16 *to = changes + (quad + 8 * h) * backward_sizes<D>::CHANGES + column;
         float change[V], along_unit[V], z[V], by_scale[V], sum = 0, product = 0;
 #pragma unroll
         for (int i = 0; i < V; i++) {
@@ -218,16 +234,20 @@ __device__ static void normalize_backward(columns<D / 4> (&plain)[2], columns<D 
 /* A part of the gradient of y, for the two rows of a quad. */
 template <int D>
 __device__ static void part_gradient(float (&out)[2][D / 4], const columns<D / 4> (&plain)[2],
-                                     const columns<D / 4> (&scaled)[2], const uint2 *packed, int part) {
+                                     const columns<D / 4> (&scaled)[2], const uint4 *packed, int part) {
     using sizes = packed_sizes<D>;
     float sums[sizes::TILES][4] = {};
 #pragma unroll
     for (int s = 0; s < 2 * sizes::STEPS; s++) {
         uint32_t a[4];
         left_factor(a, s < sizes::STEPS ? plain : scaled, s % sizes::STEPS);
-        const uint2 *right = packed + (s * PATH_PARTS + part) * sizes::TILES * 32 + threadIdx.x % 32;
+        const uint4 *right = packed + (s * PATH_PARTS + part) * sizes::TILES / 2 * 32 + threadIdx.x % 32;
 #pragma unroll
-        for (int n = 0; n < sizes::TILES; n++) mma_tile(sums[n], a, __ldg(right + n * 32));
+        for (int n = 0; n < sizes::TILES / 2; n++) {
+            uint4 two = right[n * 32];
+            mma_tile(sums[2 * n], a, make_uint2(two.x, two.y));
+            mma_tile(sums[2 * n + 1], a, make_uint2(two.z, two.w));
+        }
     }
 #pragma unroll
     for (int h = 0; h < 2; h++)
@@ -255,13 +275,12 @@ __device__ static void store_pair(void *array, int64_t row, int side, const floa
 /* The gradients of a quad's rows of y: to messages, to their own states, to the boundary. */
 template <int D>
 __device__ static void
-store_gradients(const path_work &work, const update_operands &in, const columns<D / 4> (&plain)[2],
-                const columns<D / 4> (&scaled)[2], const columns<D / 4> (&mean)[2],
-                const columns<D / 4> (&deviation)[2], const float (&state)[2][D / 4],
-                const quad_row (&at)[2]) {
+store_gradients(const path_work &work, const update_operands &in, const uint4 *packed,
+                const columns<D / 4> (&plain)[2], const columns<D / 4> (&scaled)[2],
+                const columns<D / 4> (&mean)[2], const columns<D / 4> (&deviation)[2],
+                const float (&state)[2][D / 4], const quad_row (&at)[2]) {
     constexpr int V = D / 4;
     int32_t column = threadIdx.x % 4 * V;
-    const uint2 *packed = in.packed + packed_sizes<D>::MATRIX;
     float grads[2][V], constant[2][V];
     part_gradient<D>(grads, plain, scaled, packed, 0);
     for (int h = 0; h < 2; h++) {
@@ -299,19 +318,19 @@ store_gradients(const path_work &work, const update_operands &in, const columns<
 /* Sums over the rows of a block: y^T [gradients of z, s times these], tiles of 16 features and 8
  * columns; and column sums of all four of `changes`. */
 template <int D> struct block_sums {
-    static constexpr int LEFT = (PATH_PARTS * D / 16 + 1) / 2, RIGHT = D / 16;
-    float matrix[LEFT][RIGHT][4], ones[RIGHT][4];
+    using size = backward_sizes<D>;
+    float matrix[size::LEFT][size::RIGHT][4], ones[size::ONES][4];
 };
 
 template <int D>
 __device__ static void add_rows(block_sums<D> *sums, const __nv_bfloat16 *features,
                                 const __nv_bfloat16 *changes) {
-    using size = shared_sizes<D>;
-    constexpr int LEFT = block_sums<D>::LEFT, RIGHT = block_sums<D>::RIGHT;
+    using size = backward_sizes<D>;
+    constexpr int LEFT = size::LEFT, RIGHT = size::RIGHT, SUMMED = size::ONES;
     constexpr uint32_t ONES = 0x3f803f80u;
     int32_t warp = threadIdx.x / 32, first_left = warp / 4 * LEFT, first_right = warp % 4 * RIGHT;
 #pragma unroll 1
-    for (int32_t row = 0; row < BLOCK_ROWS; row += 16) {
+    for (int32_t row = 0; row < size::ROWS; row += 16) {
         uint2 right[RIGHT];
 #pragma unroll
         for (int n = 0; n < RIGHT; n++)
@@ -326,16 +345,19 @@ __device__ static void add_rows(block_sums<D> *sums, const __nv_bfloat16 *featur
         }
         uint32_t ones[4] = {ONES, ONES, ONES, ONES};
 #pragma unroll
-        for (int n = 0; n < RIGHT; n++)
-            mma_tile(sums->ones[n], ones,
-                     load_right(changes + row * size::CHANGES + (warp * RIGHT + n) * 8, size::CHANGES));
+        for (int n = 0; n < SUMMED; n++)
+            if ((warp * SUMMED + n) * 8 < 4 * D)
+                mma_tile(
+                    sums->ones[n], ones,
+                    load_right(changes + row * size::CHANGES + (warp * SUMMED + n) * 8, size::CHANGES));
     }
 }
 
 template <int D>
 __device__ static void store_sums(const block_sums<D> &sums, const path_work &work, int32_t layer) {
-    constexpr int LEFT = block_sums<D>::LEFT, RIGHT = block_sums<D>::RIGHT;
-    int64_t block = static_cast<int64_t>(layer) * work.blocks + blockIdx.x;
+    using size = backward_sizes<D>;
+    constexpr int LEFT = size::LEFT, RIGHT = size::RIGHT, SUMMED = size::ONES;
+    int64_t block = static_cast<int64_t>(layer) * work.update_blocks + blockIdx.x;
     int32_t warp = threadIdx.x / 32, t = threadIdx.x % 4, g = threadIdx.x % 32 / 4;
     float *update = work.update_partial + block * 2 * PATH_PARTS * D * D;
 #pragma unroll
@@ -352,27 +374,37 @@ __device__ static void store_sums(const block_sums<D> &sums, const path_work &wo
             }
     if (g > 0) return;
 #pragma unroll
-    for (int n = 0; n < RIGHT; n++) {
-        float *to = work.norm_partial + block * 4 * D + (warp * RIGHT + n) * 8 + 2 * t;
+    for (int n = 0; n < SUMMED; n++) {
+        if ((warp * SUMMED + n) * 8 >= 4 * D) break;
+        float *to = work.norm_partial + block * 4 * D + (warp * SUMMED + n) * 8 + 2 * t;
         to[0] = sums.ones[n][0], to[1] = sums.ones[n][1];
     }
 }
 
 template <int D>
-__global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 2 : 1)
+__global__ static void __launch_bounds__(backward_sizes<D>::THREADS)
     update_mma_backward(path_work work, update_operands in) {
     constexpr int V = D / 4;
     extern __shared__ __align__(16) unsigned char shared[];
     __nv_bfloat16 *features = reinterpret_cast<__nv_bfloat16 *>(shared);
-    __nv_bfloat16 *changes = features + BLOCK_ROWS * shared_sizes<D>::FEATURES;
-    int32_t rows = path_level_of(work, in.layer + 1).counts->rows, quad = threadIdx.x % 32 / 4;
+    using size = backward_sizes<D>;
+    __nv_bfloat16 *changes = features + size::ROWS * size::FEATURES;
+    const uint4 *packed = in.packed;
+    if constexpr (size::SHARED) {
+        uint4 *copy = reinterpret_cast<uint4 *>(changes + size::ROWS * size::CHANGES);
+        for (int i = threadIdx.x; i < 2 * packed_sizes<D>::MATRIX; i += size::THREADS)
+            copy[i] = packed[i];
+        packed = copy;
+    }
+    path_level level = path_back_level_of(work, in.layer + 1);
+    int32_t rows = level.counts->rows, quad = threadIdx.x % 32 / 4;
     int32_t column = threadIdx.x % 4 * V, warp = static_cast<int32_t>(threadIdx.x) / 32;
     block_sums<D> block = {};
-    for (int32_t start = static_cast<int32_t>(blockIdx.x) * BLOCK_ROWS; start < rows;
-         start += static_cast<int32_t>(gridDim.x) * BLOCK_ROWS) {
+    for (int32_t start = static_cast<int32_t>(blockIdx.x) * size::ROWS; start < rows;
+         start += static_cast<int32_t>(gridDim.x) * size::ROWS) {
         int32_t first = start + 16 * warp;
-        quad_row at[2] = {find_row(work, in.layer, first + quad, rows),
-                          find_row(work, in.layer, first + quad + 8, rows)};
+        quad_row at[2] = {find_row(work, in.layer, level.rows, first + quad, rows),
+                          find_row(work, in.layer, level.rows, first + quad + 8, rows)};
         columns<V> mean[2], deviation[2], plain[2], scaled[2];
         float state[2][V] = {}, sums[V][4] = {}, unit[2][V], inverse[2];
         __syncthreads();
@@ -382,13 +414,13 @@ __global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 2 : 1)
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 y[h] = load_part<V>(work, in.layer, at[h], part);
-                store_columns<V>(features + (16 * warp + quad + 8 * h) * shared_sizes<D>::FEATURES +
+                store_columns<V>(features + (16 * warp + quad + 8 * h) * backward_sizes<D>::FEATURES +
                                      part * D + column,
                                  y[h]);
                 if (part == 1) mean[h] = y[h];
                 if (part == 4) deviation[h] = y[h];
             }
-            multiply_part<D>(sums, y, in.packed, part);
+            multiply_part<D>(sums, y, packed, part);
         }
         normalize<D>(unit, inverse, sums, at, in);
 #pragma unroll
@@ -396,9 +428,10 @@ __global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 2 : 1)
             if (at[h].row >= 0)
                 load_floats<V>(state[h],
                                work.state_grads + static_cast<int64_t>(at[h].row) * D + column);
-        normalize_backward<D>(plain, scaled, changes + 16 * warp * shared_sizes<D>::CHANGES, unit,
+        normalize_backward<D>(plain, scaled, changes + 16 * warp * backward_sizes<D>::CHANGES, unit,
                               inverse, state, at, in);
-        store_gradients<D>(work, in, plain, scaled, mean, deviation, state, at);
+        store_gradients<D>(work, in, packed + packed_sizes<D>::MATRIX, plain, scaled, mean, deviation,
+                           state, at);
         __syncthreads();
         add_rows<D>(&block, features, changes);
     }
@@ -408,7 +441,7 @@ __global__ static void __launch_bounds__(PATH_THREADS, D < 64 ? 2 : 1)
 /* One block per key: the boundary's gradient at its head entity. */
 __global__ static void boundary_gradients(path_work work, int32_t layer) {
     int32_t d = work.dim, key = static_cast<int32_t>(blockIdx.x), node = work.key[key].head;
-    int32_t row = path_find_row(work, path_level_of(work, layer + 1), key, node);
+    int32_t row = path_find_gradient(work, path_level_of(work, layer + 1), key, node);
     if (row < 0) return;
     for (int32_t c = threadIdx.x; c < d; c += blockDim.x) {
         int64_t place = static_cast<int64_t>(row) * 2 * d + c / 8 * 16 + c % 8;
@@ -418,7 +451,7 @@ __global__ static void boundary_gradients(path_work work, int32_t layer) {
                           to_float(extremes[8])};
         float q = __bfloat162float(__float2bfloat16_rn(work.query[key * d + c]));
         work.boundary[(static_cast<int64_t>(layer) * PATH_KEYS + key) * d + c] =
-            path_boundary_gradient(work, layer, row, key, node, c, q, grads);
+            path_boundary_gradient(work, layer, key, c, q, grads);
     }
 }
 
@@ -427,21 +460,21 @@ __global__ static void boundary_gradients(path_work work, int32_t layer) {
 template <int D> static void pack(vlp_compute *compute, const path_work *work, const float *updates) {
     dim3 grid(cuda_blocks(2 * packed_sizes<D>::MATRIX, PATH_THREADS),
               static_cast<unsigned>(work->layers));
-    LAUNCH(compute, pack_updates<D>, grid, PATH_THREADS, 0, reinterpret_cast<uint2 *>(work->transposed),
+    LAUNCH(compute, pack_updates<D>, grid, PATH_THREADS, 0, reinterpret_cast<uint4 *>(work->transposed),
            updates);
 }
 
 template <int D>
 static void forward(vlp_compute *compute, const path_work *work, const update_operands &in) {
-    LAUNCH(compute, update_mma<D>, static_cast<unsigned>(compute->multiprocessors) * 4, PATH_THREADS, 0,
-           *work, in);
+    LAUNCH(compute, update_mma<D>, static_cast<unsigned>(compute->multiprocessors) * (D < 64 ? 3 : 1),
+           PATH_THREADS, 0, *work, in);
 }
 
 template <int D>
 static void backward(vlp_compute *compute, const path_work *work, const update_operands &in) {
-    path_allow_shared(compute, update_mma_backward<D>, shared_sizes<D>::BYTES);
-    LAUNCH(compute, update_mma_backward<D>, static_cast<unsigned>(work->blocks), PATH_THREADS,
-           shared_sizes<D>::BYTES, *work, in);
+    path_allow_shared(compute, update_mma_backward<D>, backward_sizes<D>::BYTES);
+    LAUNCH(compute, update_mma_backward<D>, static_cast<unsigned>(work->update_blocks),
+           static_cast<unsigned>(backward_sizes<D>::THREADS), backward_sizes<D>::BYTES, *work, in);
     LAUNCH(compute, boundary_gradients, static_cast<unsigned>(work->keys), 64, 0, *work, in.layer);
 }
 

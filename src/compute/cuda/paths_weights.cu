@@ -68,58 +68,72 @@ __device__ static void set_or_add(float *to, float value, bool add) {
     *to = add ? *to + value : value;
 }
 
-/* The gradients of w_l in a column, of keys first, first + KEYS_STEP, ..: sums over the relation's
- * chunks. */
-enum { KEYS_STEP = PATH_THREADS / RELATION_COLUMNS, KEYS_EACH = PATH_KEYS / KEYS_STEP };
-
-__device__ static void weight_gradients(float (&sums)[KEYS_EACH], const path_work &work, int32_t layer,
-                                        int32_t first, int64_t column) {
-    int32_t relation = static_cast<int32_t>(column / work.dim);
-    const float *from = work.chunk_sums + column % work.dim;
-    int64_t stride = static_cast<int64_t>(PATH_OCTET) * work.dim;
-#pragma unroll 4
-    for (int32_t i = work.graph.relation_chunk[relation]; i < work.graph.relation_chunk[relation + 1];
-         i++)
-#pragma unroll
-        for (int k = 0; k < KEYS_EACH; k++) {
-            int32_t key = first + k * KEYS_STEP;
-            int64_t octet = static_cast<int64_t>(layer) * work.octets + key / PATH_OCTET;
-            if (key < work.keys)
-                sums[k] += from[(octet * work.graph.chunks + i) * stride + key % PATH_OCTET * work.dim];
-        }
+/* Chunks of a relation become their sum, in the place of the first. blockIdx.y: the layer. */
+__global__ static void sum_chunks(path_work work) {
+    int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+    int64_t stride = static_cast<int64_t>(PATH_OCTET) * work.dim, place = at / stride;
+    if (place >= static_cast<int64_t>(work.octets) * work.graph.relations) return;
+    int64_t octet = static_cast<int64_t>(blockIdx.y) * work.octets + place / work.graph.relations;
+    int32_t relation = static_cast<int32_t>(place % work.graph.relations);
+    int32_t first = work.graph.relation_chunk[relation], last = work.graph.relation_chunk[relation + 1];
+    float *sums = work.chunk_sums + octet * work.graph.chunks * stride + at % stride, sum = 0;
+    if (first == last) return;
+#pragma unroll 8
+    for (int32_t i = first; i < last; i++) sum += sums[i * stride];
+    sums[first * stride] = sum;
 }
 
+/* The gradient of w_l of a key. */
+__device__ static float weight_gradient(const path_work &work, int32_t layer, int32_t key,
+                                        int64_t column) {
+    int32_t relation = static_cast<int32_t>(column / work.dim),
+            first = work.graph.relation_chunk[relation];
+    if (key >= work.keys || first == work.graph.relation_chunk[relation + 1]) return 0;
+    int64_t octet = static_cast<int64_t>(layer) * work.octets + key / PATH_OCTET;
+    int64_t place = (octet * work.graph.chunks + first) * PATH_OCTET + key % PATH_OCTET;
+    return work.chunk_sums[place * work.dim + column % work.dim];
+}
+
+enum { KEYS_STEP = PATH_THREADS / RELATION_COLUMNS };
+
 /* One block per layer and several times RELATION_COLUMNS columns: through w_l = A_l q + a_l. Shared
- * memory: the gradients of w (32, columns), A (dim, columns), q (32, dim). */
+ * memory: q (32, dim), the gradients of w (32, columns), A (dim, columns). */
 __global__ static void __launch_bounds__(PATH_THREADS)
     relation_gradients(path_work work, path_pointers grads, const float *matrix, bool add) {
     extern __shared__ float shared[];
     constexpr int32_t WIDTH = RELATION_COLUMNS + 1, EACH = PATH_KEYS * VLP_PATH_MAX_DIM / PATH_THREADS;
     int32_t d = work.dim, layer = static_cast<int32_t>(blockIdx.y);
     int32_t c = threadIdx.x % RELATION_COLUMNS, y = threadIdx.x / RELATION_COLUMNS;
-    float *w_grad = shared, *a = w_grad + PATH_KEYS * WIDTH, *q = a + d * WIDTH, query[EACH] = {};
+    float *q = shared, *w_grad = q + PATH_KEYS * d, *a = w_grad + PATH_KEYS * WIDTH, query[EACH] = {};
     int64_t columns = static_cast<int64_t>(work.graph.relations) * d;
     for (int32_t i = threadIdx.x; i < PATH_KEYS * d; i += PATH_THREADS)
         q[i] = i / d < work.keys ? work.query[i] : 0.0f;
     for (int64_t first = static_cast<int64_t>(blockIdx.x) * RELATION_COLUMNS; first < columns;
          first += static_cast<int64_t>(gridDim.x) * RELATION_COLUMNS) {
         bool in = first + c < columns;
-        float sums[KEYS_EACH] = {};
         __syncthreads();
-        if (in) weight_gradients(sums, work, layer, y, first + c);
-        for (int k = 0; k < KEYS_EACH; k++) w_grad[(y + k * KEYS_STEP) * WIDTH + c] = sums[k];
+        for (int32_t key = y; key < PATH_KEYS; key += KEYS_STEP)
+            w_grad[key * WIDTH + c] = in ? weight_gradient(work, layer, key, first + c) : 0.0f;
         for (int32_t row = y; row < d; row += KEYS_STEP)
             a[row * WIDTH + c] =
                 in ? matrix[(static_cast<int64_t>(layer) * d + row) * columns + first + c] : 0.0f;
         __syncthreads();
-        for (int32_t row = y; in && row <= d; row += KEYS_STEP) {
-            float sum = 0;
-            for (int32_t key = 0; key < work.keys; key++)
-                sum = __fmaf_rn(row < d ? q[key * d + row] : 1.0f, w_grad[key * WIDTH + c], sum);
-            float *to = row < d ? grads.table[VLP_PATH_RELATION] +
-                                      (static_cast<int64_t>(layer) * d + row) * columns
-                                : grads.table[VLP_PATH_RELATION_BIAS] + layer * columns;
-            set_or_add(to + first + c, sum, add);
+        /* Four rows per thread: a number of w_grad is read once for all. */
+        for (int32_t row = 4 * y; in && row < d; row += 4 * KEYS_STEP) {
+            float sum[4] = {}, bias = 0;
+            for (int32_t key = 0; key < work.keys; key++) {
+                float change = w_grad[key * WIDTH + c];
+                float4 four = *reinterpret_cast<const float4 *>(q + key * d + row);
+                sum[0] = __fmaf_rn(four.x, change, sum[0]), sum[1] = __fmaf_rn(four.y, change, sum[1]);
+                sum[2] = __fmaf_rn(four.z, change, sum[2]), sum[3] = __fmaf_rn(four.w, change, sum[3]);
+                bias += change;
+            }
+            int64_t at = (static_cast<int64_t>(layer) * d + row) * columns + first + c;
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                set_or_add(grads.table[VLP_PATH_RELATION] + at + k * columns, sum[k], add);
+            if (row == 0)
+                set_or_add(grads.table[VLP_PATH_RELATION_BIAS] + layer * columns + first + c, bias, add);
         }
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
@@ -156,7 +170,7 @@ __global__ static void __launch_bounds__(PATH_THREADS)
     for (int32_t s = 1; s < slices; s++) sum += sums[s * d + i];
     for (int32_t l = 0; l < work.layers; l++)
         sum += work.boundary[(static_cast<int64_t>(l) * PATH_KEYS + key) * d + i];
-    int64_t row = path_find_row(work, path_level_of(work, 0), key, work.key[key].head);
+    int64_t row = path_find_gradient(work, path_level_of(work, 0), key, work.key[key].head);
     if (row >= 0) sum += work.state_grads[row * d + i];
     for (int32_t j = 0; j < 2 * d; j++)
         sum = __fmaf_rn(work.offset_grad[key * 2 * d + j], hidden[(d + i) * 2 * d + j], sum);
@@ -188,11 +202,13 @@ __global__ static void update_tables(path_work work, path_pointers grads, bool a
     int64_t d = work.dim, size = 2 * PATH_PARTS * d * d, layer = blockIdx.y;
     int64_t at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (at < size) {
-        float sum = sum_blocks(work.update_partial + layer * work.blocks * size + at, size, work.blocks);
+        float sum = sum_blocks(work.update_partial + layer * work.update_blocks * size + at, size,
+                               work.update_blocks);
         set_or_add(grads.table[VLP_PATH_UPDATE] + layer * size + at, sum, add);
     } else if (at < size + 4 * d) {
         at -= size;
-        float sum = sum_blocks(work.norm_partial + layer * work.blocks * 4 * d + at, 4 * d, work.blocks);
+        float sum = sum_blocks(work.norm_partial + layer * work.update_blocks * 4 * d + at, 4 * d,
+                               work.update_blocks);
         float *table = grads.table[at < 2 * d ? VLP_PATH_UPDATE_BIAS : VLP_PATH_NORM];
         set_or_add(table + layer * 2 * d + at % (2 * d), sum, add);
     }
@@ -260,6 +276,8 @@ void cuda_path_reduce(vlp_compute *compute, const path_work *work, const path_op
     LAUNCH(compute, update_tables,
            dim3(cuda_blocks(2 * PATH_PARTS * d * d + 4 * d, PATH_THREADS), layers), PATH_THREADS, 0,
            *work, *grads, add);
+    int64_t sums = static_cast<int64_t>(work->octets) * work->graph.relations * PATH_OCTET * d;
+    LAUNCH(compute, sum_chunks, dim3(cuda_blocks(sums, PATH_THREADS), layers), PATH_THREADS, 0, *work);
     LAUNCH(compute, relation_gradients, dim3(static_cast<unsigned>(column_blocks), layers), PATH_THREADS,
            bytes, *work, *grads, values->table[VLP_PATH_RELATION], add);
     LAUNCH(compute, query_gradients, keys, PATH_THREADS, 0, *work, values->table[VLP_PATH_HIDDEN],
