@@ -180,6 +180,7 @@ static void groups_json(json_out *json, const vlp_dataset *data, group_kind kind
         else
             json_integer(json, group_names[kind], groups->items[i].value);
         metrics_members(json, &groups->items[i].metrics);
+        component_parts_json(json, groups->items[i].alone);
         json_end_object(json);
     }
     json_end_array(json);
@@ -246,27 +247,46 @@ static void print_json(const vlp_dataset *data, const vlp_evaluation *evaluation
 
 enum { NAME_COLUMNS = 34 };
 
-static void print_row(const char *name, const vlp_metrics *metrics) {
+static void print_columns(const char *name, const vlp_metrics *metrics) {
     printf("  ");
     text_print(text_shown(name), NAME_COLUMNS);
-    printf(" %8s  %.4f  %9.1f  %.4f  %.4f  %.4f  %.4f\n", cli_count(metrics->queries), metrics->mrr,
+    printf(" %8s  %.4f  %9.1f  %.4f  %.4f  %.4f  %.4f", cli_count(metrics->queries), metrics->mrr,
            metrics->mr, metrics->amri, metrics->hits1, metrics->hits3, metrics->hits10);
 }
 
-static void print_header(const char *title) {
-    printf("  %-*s %8s  %6s  %9s  %6s  %6s  %6s  %6s\n", NAME_COLUMNS, title, "queries", "MRR", "MR",
+static void print_row(const char *name, const vlp_metrics *metrics) {
+    print_columns(name, metrics);
+    putchar('\n');
+}
+
+static void print_titles(const char *title) {
+    printf("  %-*s %8s  %6s  %9s  %6s  %6s  %6s  %6s", NAME_COLUMNS, title, "queries", "MRR", "MR",
            "AMRI", "H@1", "H@3", "H@10");
 }
 
-static void print_groups(const vlp_dataset *data, group_kind kind, const vlp_groups *groups) {
+static void print_header(const char *title) {
+    print_titles(title);
+    putchar('\n');
+}
+
+/* Where there are several components, columns for the MRR by each alone. */
+static void print_groups(const vlp_dataset *data, group_kind kind, const vlp_groups *groups,
+                         unsigned components) {
     char title[32], number[16];
+    if ((components & (components - 1)) == 0) components = 0;
     snprintf(title, sizeof title, "by %s", group_names[kind]);
     putchar('\n');
-    print_header(title);
+    print_titles(title);
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (component_has(components, c)) printf("  %6s", component_words_of[c].symbol);
+    putchar('\n');
     for (int64_t i = 0; i < groups->count; i++) {
         const char *text = group_text(data, kind, groups->items[i].value);
         snprintf(number, sizeof number, "%d", groups->items[i].value);
-        print_row(text ? text : number, &groups->items[i].metrics);
+        print_columns(text ? text : number, &groups->items[i].metrics);
+        for (int c = 0; c < VLP_COMPONENTS; c++)
+            if (component_has(components, c)) printf("  %.4f", groups->items[i].alone[c]);
+        putchar('\n');
     }
 }
 
@@ -308,10 +328,13 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
         printf("  MRR gain over the control %+.4f, 95%% interval %+.4f to %+.4f\n",
                evaluation->control_gain.middle, evaluation->control_gain.low,
                evaluation->control_gain.high);
-    if (by & BY_RELATION) print_groups(data, GROUP_RELATION, &evaluation->by_relation);
-    if (by & BY_SIDE) print_groups(data, GROUP_SIDE, &evaluation->by_side);
-    if (by & BY_MAPPING) print_groups(data, GROUP_MAPPING, &evaluation->by_mapping);
-    if (by & BY_DISTANCE) print_groups(data, GROUP_DISTANCE, &evaluation->by_distance);
+    if (by & BY_RELATION)
+        print_groups(data, GROUP_RELATION, &evaluation->by_relation, evaluation->components);
+    if (by & BY_SIDE) print_groups(data, GROUP_SIDE, &evaluation->by_side, evaluation->components);
+    if (by & BY_MAPPING)
+        print_groups(data, GROUP_MAPPING, &evaluation->by_mapping, evaluation->components);
+    if (by & BY_DISTANCE)
+        print_groups(data, GROUP_DISTANCE, &evaluation->by_distance, evaluation->components);
 }
 
 /* Opens a regular file, or an inherited descriptor (/dev/fd/N). Opening any other FIFO would block.

@@ -561,7 +561,8 @@ typedef struct vlp_metrics {
  * entity and its answer (-1: no path). */
 typedef struct vlp_group {
     int32_t value;
-    vlp_metrics metrics;
+    vlp_metrics metrics;              /* by f */
+    double alone[VLP_MAX_COMPONENTS]; /* the MRR by each component alone; NaN where there is none */
 } vlp_group;
 typedef struct vlp_groups {
     vlp_group *items; /* (count), ascending by value, -1 last */

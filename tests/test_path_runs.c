@@ -152,6 +152,15 @@ static void sums_its_components(void **state) {
     must(vlp_run_evaluate(&evaluation, run, &evaluating));
     for (int c = 0; c < VLP_COMPONENTS; c++)
         assert_true(evaluation->both.mrr >= evaluation->alone[c].mrr);
+    /* The MRR by a component alone is the mean over the groups of a breakdown. */
+    for (int c = 0; c < VLP_COMPONENTS; c++) {
+        double sum = 0;
+        for (int64_t i = 0; i < evaluation->by_relation.count; i++)
+            sum += evaluation->by_relation.items[i].alone[c] *
+                   (double)evaluation->by_relation.items[i].metrics.queries;
+        assert_true(fabs(sum / (double)evaluation->queries - evaluation->alone[c].mrr) < 1e-9);
+    }
+    assert_true(isnan(evaluation->by_relation.items[0].alone[VLP_COMPONENTS]));
     vlp_evaluation_free(evaluation);
     int64_t count;
     const vlp_triple *test = vlp_dataset_triples(vlp_run_dataset(run), VLP_TEST, &count);

@@ -132,8 +132,10 @@ vlp_status vlp_groups_compute(vlp_groups *out, const vlp_rank *ranks, const vlp_
         assert(found);
         tally_add(&sums[found - keys], ranks[i], VLP_REALISTIC);
     }
-    for (int64_t i = 0; i < groups; i++)
-        items[i] = (vlp_group){(int32_t)keys[i], tally_metrics(&sums[i])};
+    for (int64_t i = 0; i < groups; i++) {
+        items[i] = (vlp_group){.value = (int32_t)keys[i], .metrics = tally_metrics(&sums[i])};
+        for (int c = 0; c < VLP_MAX_COMPONENTS; c++) items[i].alone[c] = NAN;
+    }
     *out = (vlp_groups){items, groups};
     items = NULL;
 out:

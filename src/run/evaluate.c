@@ -142,6 +142,21 @@ out:
     return status;
 }
 
+/* The groups of a breakdown: metrics by f, and the MRR by each component alone. */
+static vlp_status break_down(vlp_groups *out, const evaluating *work, const vlp_query_kind *kinds,
+                             vlp_breakdown by) {
+    int64_t queries = work->out->queries;
+    VLP_TRY(vlp_groups_compute(out, vlp_ranking_of(work->ranking, 0), kinds, queries, by));
+    for (int c = 0, index = 1; c < VLP_COMPONENTS; c++) {
+        if (!(work->out->components >> c & 1)) continue;
+        vlp_groups alone;
+        VLP_TRY(vlp_groups_compute(&alone, vlp_ranking_of(work->ranking, index++), kinds, queries, by));
+        for (int64_t i = 0; i < alone.count; i++) out->items[i].alone[c] = alone.items[i].metrics.mrr;
+        vlp_groups_free(&alone);
+    }
+    return VLP_OK;
+}
+
 static vlp_status set_groups(const evaluating *work) {
     vlp_evaluation *out = work->out;
     const vlp_rank *ranks = vlp_ranking_of(work->ranking, 0);
@@ -151,10 +166,10 @@ static vlp_status set_groups(const evaluating *work) {
     if (!all) return vlp_fail_memory("breakdowns");
     const vlp_query_kind *kinds = all + work->ranking->first;
     VLP_CHECK(vlp_query_kinds(all, work->dataset, out->split, work->run->settings.threads));
-    VLP_CHECK(vlp_groups_compute(&out->by_relation, ranks, kinds, out->queries, VLP_BREAKDOWN_RELATION));
-    VLP_CHECK(vlp_groups_compute(&out->by_side, ranks, kinds, out->queries, VLP_BREAKDOWN_SIDE));
-    VLP_CHECK(vlp_groups_compute(&out->by_mapping, ranks, kinds, out->queries, VLP_BREAKDOWN_MAPPING));
-    VLP_CHECK(vlp_groups_compute(&out->by_distance, ranks, kinds, out->queries, VLP_BREAKDOWN_DISTANCE));
+    VLP_CHECK(break_down(&out->by_relation, work, kinds, VLP_BREAKDOWN_RELATION));
+    VLP_CHECK(break_down(&out->by_side, work, kinds, VLP_BREAKDOWN_SIDE));
+    VLP_CHECK(break_down(&out->by_mapping, work, kinds, VLP_BREAKDOWN_MAPPING));
+    VLP_CHECK(break_down(&out->by_distance, work, kinds, VLP_BREAKDOWN_DISTANCE));
     VLP_CHECK(vlp_metrics_macro_mrr(&out->macro_mrr, ranks, kinds, out->queries));
 out:
     vlp_free(all);
@@ -286,7 +301,7 @@ static vlp_status set_candidates(evaluating *work) {
     work->only = vlp_alloc_zero((size_t)entities, 1);
     if (!work->only) return vlp_fail_memory("candidates");
     if (!work->options.candidates) memcpy(work->only, work->run->live->present, (size_t)entities);
-    for (int64_t i = 0; i < work->options.candidate_count; i++) {
+    for (int64_t i = 0; work->options.candidates && i < work->options.candidate_count; i++) {
         int32_t entity = work->options.candidates[i];
         if (entity < 0 || entity >= entities)
             return vlp_fail(VLP_ERROR_ARGUMENT, "candidate %d is none of the %d entities", entity,
