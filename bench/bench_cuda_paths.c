@@ -19,6 +19,7 @@ typedef struct shape {
 
 static const shape shapes[] = {
     {"fb15k-237", "FB15k-237", 6, false, true, 1, 0, 8, 2},
+    {"fb15k-237-reached", "FB15k-237", 6, true, true, 1, 1e-3f, 8, 2},
     {"wn18rr-8", "WN18RR", 8, true, false, 1, 0, 3, 0.5},
     {"wn18rr-6", "WN18RR", 6, true, false, 1, 0, 1.5, 0.5},
     {"wn18rr-8-pruned", "WN18RR", 8, true, false, 1, 1e-3f, 3, 0},
@@ -96,10 +97,12 @@ static void open_work(work *w, const char *folder) {
     w->keys.heads = on_device(w, w->keys_host.heads, keys * sizeof(int32_t));
     w->keys.relations = on_device(w, w->keys_host.relations, keys * sizeof(int32_t));
     w->keys.offset = on_device(w, w->keys_host.offset, (keys + 1) * sizeof(int64_t));
+    w->keys.turns = on_device(w, w->keys_host.turns, (size_t)w->keys_host.turn_count * sizeof(int32_t));
     w->form = (vlp_path_form){.layers = w->shape->layers,
                               .dim = DIM,
                               .relations = host.relations,
-                              .reached_only = w->shape->reached_only};
+                              .reached_only = w->shape->reached_only,
+                              .bf16 = w->bf16};
     w->model = (vlp_path_model){&w->form, &w->values, &w->graph};
     open_tables(w);
 }
@@ -122,8 +125,7 @@ static void time_steps(work *w) {
     vlp_path_options options = {.hiding = w->shape->pair ? VLP_PATH_HIDE_PAIR : VLP_PATH_HIDE_EDGE,
                                 .far = w->shape->far,
                                 .near = 3,
-                                .prune = w->shape->prune,
-                                .bf16 = w->bf16};
+                                .prune = w->shape->prune};
     double *loss = device_zeros(w, sizeof *loss), host_loss = 0, start = seconds();
     vlp_plan *plan = w->backend->steps->plan_new(w->compute);
     for (int64_t step = 0; step < steps + warm; step++) {
@@ -185,8 +187,7 @@ static void time_scores(work *w) {
         }
         vlp_path_queries queries = {.count = (int32_t)(count - at < SCORED ? count - at : SCORED),
                                     .heads = heads_on + at,
-                                    .relations = relations_on + at,
-                                    .bf16 = w->bf16};
+                                    .relations = relations_on + at};
         need(w->backend->paths->scores(w->compute, scores, &w->model, &queries));
     }
     need(w->backend->memory->download(w->compute, &one, scores, sizeof one));

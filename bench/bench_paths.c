@@ -95,7 +95,8 @@ static void open_model(void) {
                            .dim = (int32_t)options.dim,
                            .relations = graph.relations,
                            .reached_only = options.reached != 0,
-                           .edge_limit = (int64_t)options.limit};
+                           .edge_limit = (int64_t)options.limit,
+                           .bf16 = options.bf16 != 0};
     for (int table = 0; table < VLP_PATH_TABLES; table++) {
         vlp_path_shape shape = vlp_path_table_shape(&form, (vlp_path_table)table);
         size_t bytes = (size_t)size_of(table) * sizeof(float);
@@ -207,8 +208,7 @@ static void train(void) {
                             .drop = (float)options.drop,
                             .far = (float)options.far,
                             .near = (int32_t)options.near,
-                            .prune = (float)options.prune,
-                            .bf16 = options.bf16 != 0};
+                            .prune = (float)options.prune};
     double spent = 0, losses = 0;
     for (int64_t step = 0; step < steps; step++) {
         double start = seconds(), loss;

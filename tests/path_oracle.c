@@ -293,7 +293,7 @@ double path_oracle_loss(const path_world *world, const path_oracle_key *keys, in
                         const vlp_path_options *options) {
     double loss = 0, weights = 0;
     for (int32_t i = 0; i < count; i++) {
-        double weight = sqrt((double)keys[i].count);
+        double root = sqrt((double)keys[i].count), weight = root / floor(root);
         loss += weight * key_loss(world, keys + i, options);
         weights += weight;
     }

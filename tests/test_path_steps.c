@@ -279,11 +279,11 @@ static void expect_same(const path_kernels *version, bool reached_only) {
         path_case one;
         oracle_graph graph;
         oracle_graph_make(&graph, ORACLE_TWO_HUBS, 90, 3, -1, &bench.random);
-        vlp_path_form form = {.layers = 3, .dim = 24, .relations = 6, .reached_only = reached_only};
+        vlp_path_form form = {
+            .layers = 3, .dim = 24, .relations = 6, .reached_only = reached_only, .bf16 = true};
         path_case_open(&one, &bench, &graph, form);
         path_case_batch(&one, &bench, 40, SEED, STEP);
-        vlp_path_options options = {
-            .seed = SEED, .drop = 0.1f, .far = 0.5f, .near = 1, .prune = 1e-2f, .bf16 = true};
+        vlp_path_options options = {.seed = SEED, .drop = 0.1f, .far = 0.5f, .near = 1, .prune = 1e-2f};
         for (int repeat = 0; repeat < 2; repeat++) {
             double got = path_case_step(&one, &bench, &options, STEP);
             if (!first[0]) loss = got;

@@ -110,8 +110,8 @@ static void test_choices(void **state) {
     assert_true(vlp_path_key_seed(1, 2, 3) != vlp_path_key_seed(1, 3, 3));
 }
 
-/* Every key once in a pass, in another order in the next; of every key at least one answer is hidden,
- * and about the share that is asked for. */
+/* Every key as often in a pass as the root of its answers is whole, in another order in the next; of
+ * every key at least one answer is hidden, and about the share that is asked for. */
 static void check_choose(lab *bench) {
     path_case one;
     oracle_graph graph;
@@ -119,11 +119,12 @@ static void check_choose(lab *bench) {
     path_case_open(&one, bench, &graph, path_case_form(bench, &graph, true));
     const vlp_path_keys *keys = &one.keys_host;
     int32_t count = 7;
-    int64_t steps = keys->count, capacity = count * keys->most_answers, hidden = 0, more = 0;
+    int64_t steps = keys->turn_count, capacity = count * keys->most_answers, hidden = 0, more = 0;
     vlp_path_keys on = *keys;
     on.heads = lab_put_ids(bench, keys->heads, keys->count);
     on.relations = lab_put_ids(bench, keys->relations, keys->count);
     on.offset = lab_put_bytes(bench, keys->offset, ((size_t)keys->count + 1) * sizeof(int64_t));
+    on.turns = lab_put_ids(bench, keys->turns, keys->turn_count);
     vlp_path_batch batch = {.count = count,
                             .heads = lab_put_ids(bench, lab_ids(bench, count, 0, 0), count),
                             .relations = lab_put_ids(bench, lab_ids(bench, count, 0, 0), count),
@@ -159,7 +160,14 @@ static void check_choose(lab *bench) {
         }
         free(flags);
     }
-    for (int64_t key = 0; key < keys->count; key++) assert_int_equal(times[key], count);
+    int64_t often = 0;
+    for (int64_t key = 0; key < keys->count; key++) {
+        int64_t answers = keys->offset[key + 1] - keys->offset[key], turns = times[key] / count;
+        assert_int_equal(times[key] % count, 0);
+        assert_true(turns * turns <= answers && (turns + 1) * (turns + 1) > answers);
+        often += turns > 1;
+    }
+    assert_true(often > 0);
     assert_true(more > 500);
     assert_true(fabs((double)hidden / (double)more - 0.25) < 0.06);
     free(times);

@@ -34,6 +34,7 @@ void vlp_path_keys_free(vlp_path_keys *keys) {
     vlp_free((void *)keys->heads);
     vlp_free((void *)keys->relations);
     vlp_free((void *)keys->offset);
+    vlp_free((void *)keys->turns);
     *keys = (vlp_path_keys){0};
 }
 
@@ -64,7 +65,19 @@ vlp_status vlp_path_keys_make(vlp_path_keys *out, const vlp_path_graph *graph) {
             offset[at++] = slot;
         }
     offset[at] = 2 * graph->triples;
-    for (int64_t i = 0; i < out->count; i++)
-        if (offset[i + 1] - offset[i] > out->most_answers) out->most_answers = offset[i + 1] - offset[i];
+    for (int64_t i = 0; i < out->count; i++) {
+        int64_t answers = offset[i + 1] - offset[i];
+        if (answers > out->most_answers) out->most_answers = answers;
+        out->turn_count += vlp_path_turns(answers);
+    }
+    int32_t *turns = vlp_alloc((size_t)out->turn_count, sizeof *turns);
+    out->turns = turns;
+    if (!turns) {
+        vlp_path_keys_free(out);
+        return vlp_fail_memory("the keys of the path model");
+    }
+    for (int64_t i = 0, turn = 0; i < out->count; i++)
+        for (int64_t j = vlp_path_turns(offset[i + 1] - offset[i]); j > 0; j--)
+            turns[turn++] = (int32_t)i;
     return VLP_OK;
 }

@@ -38,6 +38,10 @@ typedef struct vlp_path_form {
      * 0: no limit. Entities are taken level by level, within a level by degree in the whole graph,
      * largest first, then by number, until one does not fit; all others are not reached. */
     int64_t edge_limit;
+    /* Where that is faster, factors of the update's products, on a GPU also states, relation weights and
+     * gradients of messages, are rounded to bf16. Last states and the readout are fp32; on a CPU also all
+     * of what is scored. */
+    bool bf16;
 } vlp_path_form;
 
 /* ---- Tables -------------------------------------------------------------------------------------- */
@@ -191,7 +195,20 @@ typedef struct vlp_path_keys {
     const int32_t *heads, *relations; /* (count) */
     const int64_t *offset;            /* (count + 1) */
     int64_t most_answers;             /* of a key */
+    /* A pass takes key turns[i] at its i-th place, in a random order: every key vlp_path_turns times. */
+    int64_t turn_count;
+    const int32_t *turns; /* (turn_count) */
 } vlp_path_keys;
+
+/* A key with n answers weighs sqrt(n). The whole part of it is how often a pass takes the key, each time
+ * with other answers hidden; the rest is its weight in a step. */
+VLP_FORMULA int64_t vlp_path_turns(int64_t answers) {
+    return (int64_t)sqrt((double)answers);
+}
+
+VLP_FORMULA double vlp_path_weight(int64_t answers) {
+    return sqrt((double)answers) / (double)vlp_path_turns(answers);
+}
 
 /* The keys of a graph; arrays of both are in host memory. */
 vlp_status vlp_path_keys_make(vlp_path_keys *out, const vlp_path_graph *graph);
@@ -265,9 +282,6 @@ typedef struct vlp_path_options {
     /* A candidate's gradient whose softmax weight p is below `prune` is kept with probability p / prune
      * and scaled by its inverse; 0: all are kept. */
     float prune;
-    /* Factors of the update's products, on a GPU also states, relation weights and gradients of
-     * messages, may be rounded to bf16, where that is faster. */
-    bool bf16;
 } vlp_path_options;
 
 /* What a step or a score reads. */
@@ -285,8 +299,6 @@ typedef struct vlp_path_queries {
      * directions. NULL: none. */
     const int64_t *removed_offset; /* (count + 1) */
     const int32_t *removed;
-    bool bf16; /* states and relation weights may be rounded to bf16, where that is faster; last states
-                  and the readout are fp32 */
 } vlp_path_queries;
 
 #endif

@@ -44,8 +44,10 @@ static vlp_status open_keys(path_state *mine, vlp_trainer *trainer) {
     VLP_TRY(vlp_trainer_resident(trainer, &mine->keys.heads, mine->made.heads, count, sizeof(int32_t)));
     VLP_TRY(vlp_trainer_resident(trainer, &mine->keys.relations, mine->made.relations, count,
                                  sizeof(int32_t)));
-    return vlp_trainer_resident(trainer, &mine->keys.offset, mine->made.offset, count + 1,
-                                sizeof(int64_t));
+    VLP_TRY(vlp_trainer_resident(trainer, &mine->keys.offset, mine->made.offset, count + 1,
+                                 sizeof(int64_t)));
+    return vlp_trainer_resident(trainer, &mine->keys.turns, mine->made.turns, mine->made.turn_count,
+                                sizeof(int32_t));
 }
 
 static vlp_status allocate(path_state *mine, vlp_trainer *trainer) {
@@ -77,10 +79,9 @@ static vlp_status open_training(void **state, vlp_trainer *trainer) {
                                        .drop = (float)settings->path_drop,
                                        .far = (float)settings->path_far,
                                        .near = settings->path_near,
-                                       .prune = (float)settings->path_prune,
-                                       .bf16 = settings->precision == VLP_PRECISION_BF16};
+                                       .prune = (float)settings->path_prune};
     trainer->own_steps =
-        (int64_t)ceil(settings->path_passes * (double)mine->made.count / mine->batch.count);
+        (int64_t)ceil(settings->path_passes * (double)mine->made.turn_count / mine->batch.count);
     if (settings->path_edges > 0)
         vlp_log(trainer->observer,
                 "the path model reads at most %lld edges for a query: the nearest entities first, among "

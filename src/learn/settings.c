@@ -111,7 +111,7 @@ static const vlp_setting table[] = {
     VALUE(path_drop, 0, 0.99, "0", "path",
           "probability that a triple is out of the graph of a key, besides hidden ones"),
     VALUE(path_passes, 1e-6, 1e6, "1", "path",
-          "passes over all keys (h, r), which is how long it trains"),
+          "passes over all keys (h, r), one of n answers sqrt(n) times: how long it trains"),
     VALUE(path_batch, 1, 4096, "32", "path", "keys per step"),
     VALUE(path_rate, 0, 1e3, "0.003", "path", "learning rate, before warm-up and cosine schedule"),
     VALUE(path_warmup, 0, 1e9, "200", "path", "first steps, in which the rate rises from 0"),
@@ -554,5 +554,6 @@ vlp_model_shape vlp_settings_shape(const vlp_settings *settings, const vlp_datas
                              .path = {.layers = settings->path_layers,
                                       .dim = settings->path_dim,
                                       .reached_only = settings->path_states == VLP_PATH_STATES_REACHED,
-                                      .edge_limit = settings->path_edges}};
+                                      .edge_limit = settings->path_edges,
+                                      .bf16 = settings->precision == VLP_PRECISION_BF16}};
 }

@@ -92,7 +92,7 @@ static void check_shape(const shape *one, bool bf16, double loss_tolerance, doub
     path_case_batch(&b.on_cpu, &b.cpu, one->keys, SEED, STEP);
     path_case_batch(&b.on_gpu, &b.gpu, one->keys, SEED, STEP);
     double expected = path_case_step(&b.on_cpu, &b.cpu, &options, STEP);
-    options.bf16 = bf16;
+    b.on_gpu.world.form.bf16 = bf16;
     double got = path_case_step(&b.on_gpu, &b.gpu, &options, STEP);
     lab_expect("loss", &expected, &got, 1, loss_tolerance, 0.1);
     expect_gradients(&b, tolerance);
@@ -116,11 +116,11 @@ static void test_bf16(void **state) {
 static double *scores_of(path_case *one, lab *bench, int32_t count, const int32_t *heads,
                          const int32_t *relations, bool bf16) {
     int64_t size = (int64_t)count * one->world.entities;
+    one->world.form.bf16 = bf16;
     float *scores = lab_put(bench, lab_random(bench, size, 9), size);
     vlp_path_queries queries = {.count = count,
                                 .heads = lab_put_ids(bench, heads, count),
-                                .relations = lab_put_ids(bench, relations, count),
-                                .bf16 = bf16};
+                                .relations = lab_put_ids(bench, relations, count)};
     if (bench->backend->paths->scores(bench->compute, scores, &one->model, &queries) != VLP_OK)
         fail_msg("%s", vlp_error_message());
     return lab_get(bench, scores, size);
@@ -153,8 +153,8 @@ static void test_same(void **state) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         both b;
         vlp_path_options options = shapes[i].options;
-        options.bf16 = true;
         both_open(&b, shapes[i].form, shapes[i].entities, i);
+        b.on_gpu.world.form.bf16 = true;
         path_case_batch(&b.on_gpu, &b.gpu, shapes[i].keys, SEED, STEP);
         int64_t count;
         double loss = path_case_step(&b.on_gpu, &b.gpu, &options, STEP);

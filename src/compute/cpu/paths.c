@@ -89,8 +89,9 @@ static void choose(vlp_compute *compute, const vlp_path_batch *batch, const vlp_
     batch->offset[0] = 0;
     for (int32_t i = 0; i < batch->count; i++) {
         int64_t at = step * batch->count + i;
-        int64_t key =
-            vlp_permuted(at % keys->count, keys->count, choice->seed, (uint64_t)(at / keys->count));
+        int64_t turn = vlp_permuted(at % keys->turn_count, keys->turn_count, choice->seed,
+                                    (uint64_t)(at / keys->turn_count));
+        int64_t key = keys->turns[turn];
         int64_t answers = keys->offset[key + 1] - keys->offset[key];
         batch->heads[i] = keys->heads[key];
         batch->relations[i] = keys->relations[key];
@@ -143,7 +144,7 @@ static vlp_status run_key(vlp_compute *compute, path_work *work, const step_oper
     path_key key = {.answers = graph->neighbor + batch->answers[i],
                     .hidden = batch->hidden + batch->offset[i],
                     .count = answers_of(batch, i),
-                    .weight = sqrt((double)answers_of(batch, i)) / operands->weights,
+                    .weight = vlp_path_weight(answers_of(batch, i)) / operands->weights,
                     .log_share = logf((float)share / 65536.0f),
                     .prune = options->prune,
                     .seed = vlp_path_key_seed(options->seed, operands->step, i)};
@@ -200,7 +201,7 @@ static vlp_status run_groups(vlp_compute *compute, const step_operands *operands
 static vlp_status train_step(vlp_compute *compute, double *loss, const vlp_path_tables *grads,
                              const vlp_path_model *model, const vlp_path_batch *batch,
                              const vlp_path_options *options) {
-    VLP_TRY(open_paths(compute, model, options->bf16));
+    VLP_TRY(open_paths(compute, model, model->form->bf16));
     struct cpu_paths *paths = compute->paths;
     path_sizes sizes = paths->weights.sizes;
     int32_t groups = batch->count < PATH_GROUPS ? batch->count : PATH_GROUPS;
@@ -216,7 +217,7 @@ static vlp_status train_step(vlp_compute *compute, double *loss, const vlp_path_
                               .step = compute->values.step,
                               .grads = &gradients,
                               .losses = paths->losses};
-    for (int32_t i = 0; i < batch->count; i++) operands.weights += sqrt((double)answers_of(batch, i));
+    for (int32_t i = 0; i < batch->count; i++) operands.weights += vlp_path_weight(answers_of(batch, i));
     VLP_TRY(run_groups(compute, &operands));
     *loss = 0;
     for (int32_t i = 0; i < batch->count; i++) *loss += paths->losses[i];

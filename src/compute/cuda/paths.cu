@@ -17,8 +17,9 @@ __global__ static void __launch_bounds__(CHOOSE_THREADS)
         int64_t answers = 0;
         if (i < batch.count) {
             int64_t at = values->step * batch.count + i;
-            int64_t key =
-                vlp_permuted(at % keys.count, keys.count, seed, static_cast<uint64_t>(at / keys.count));
+            int64_t turn = vlp_permuted(at % keys.turn_count, keys.turn_count, seed,
+                                        static_cast<uint64_t>(at / keys.turn_count));
+            int64_t key = keys.turns[turn];
             answers = keys.offset[key + 1] - keys.offset[key];
             batch.heads[i] = keys.heads[key];
             batch.relations[i] = keys.relations[key];
@@ -214,7 +215,7 @@ __global__ static void open_keys(path_work work, vlp_path_batch batch, int32_t f
     __shared__ double shared[32];
     double sum = 0;
     for (int32_t i = threadIdx.x; i < batch.count; i += blockDim.x)
-        sum += sqrt(static_cast<double>(batch.offset[i + 1] - batch.offset[i]));
+        sum += vlp_path_weight(batch.offset[i + 1] - batch.offset[i]);
     sum = block_sum(sum, shared);
     if (threadIdx.x >= static_cast<unsigned>(work.keys)) return;
     int32_t i = first + static_cast<int32_t>(threadIdx.x);
@@ -225,7 +226,7 @@ __global__ static void open_keys(path_work work, vlp_path_batch batch, int32_t f
     key.answer = batch.answers[i];
     key.hidden = batch.offset[i];
     key.answers = static_cast<int32_t>(batch.offset[i + 1] - batch.offset[i]);
-    key.weight = sqrt(static_cast<double>(key.answers)) / sum;
+    key.weight = vlp_path_weight(key.answers) / sum;
     work.key[threadIdx.x] = key;
 }
 
@@ -272,10 +273,10 @@ static vlp_status step(vlp_compute *compute, double *loss, const vlp_path_tables
     path_work all;
     uint32_t share = vlp_path_share(options->far);
     path_scope scope = {share >= 65536, options->near, share};
-    vlp_status status = open_work(compute, &all, model, batch->count, true, options->bf16);
+    vlp_status status = open_work(compute, &all, model, batch->count, true, model->form->bf16);
     if (status != VLP_OK) return status;
-    path_operands operands = {model->form,        model->graph,  pointers_of(model->values),
-                              pointers_of(grads), options->bf16, false};
+    path_operands operands = {model->form,        model->graph,      pointers_of(model->values),
+                              pointers_of(grads), model->form->bf16, false};
     for (int32_t first = 0; first < batch->count; first += PATH_KEYS) {
         path_work work = group_of(&all, min(batch->count - first, static_cast<int32_t>(PATH_KEYS)));
         operands.add = first > 0;
@@ -317,10 +318,10 @@ static vlp_status scores_of(vlp_compute *compute, float *scores, const vlp_path_
                             const vlp_path_queries *queries) {
     path_work all;
     path_scope scope = {true, 0, 65536};
-    vlp_status status = open_work(compute, &all, model, queries->count, false, queries->bf16);
+    vlp_status status = open_work(compute, &all, model, queries->count, false, model->form->bf16);
     if (status != VLP_OK) return status;
-    path_operands operands = {model->form, model->graph,  pointers_of(model->values),
-                              {},          queries->bf16, false};
+    path_operands operands = {model->form, model->graph,      pointers_of(model->values),
+                              {},          model->form->bf16, false};
     for (int32_t first = 0; first < queries->count; first += PATH_KEYS) {
         path_work work = group_of(&all, min(queries->count - first, static_cast<int32_t>(PATH_KEYS)));
         LAUNCH(compute, open_queries, 1, static_cast<unsigned>(work.keys), 0, work,
@@ -353,10 +354,9 @@ static vlp_status message_gradients(vlp_compute *compute, float *score, float *o
                                     int32_t answer) {
     path_work work;
     path_scope scope = {false, -1, 0};
-    vlp_status status = open_work(compute, &work, model, 1, true, query->bf16);
+    vlp_status status = open_work(compute, &work, model, 1, true, false);
     if (status != VLP_OK) return status;
-    path_operands operands = {model->form, model->graph, pointers_of(model->values),
-                              {},          query->bf16,  false};
+    path_operands operands = {model->form, model->graph, pointers_of(model->values), {}, false, false};
     LAUNCH(compute, open_queries, 1, 1, 0, work, query->heads, query->relations);
     cuda_path_remove(compute, &work, query, 0);
     LAUNCH(compute, mark_answer, 1, 1, 0, work, answer);
