@@ -19,6 +19,7 @@ enum {
     KEY_DEVICE,
     KEY_BASE,
     KEY_RESUME,
+    KEY_TIME,
     KEY_SETTINGS
 };
 
@@ -27,6 +28,7 @@ typedef struct chosen_options {
     const char *output;
     char *settings[MAX_SETTINGS]; /* "key=value", owned */
     int32_t count;
+    bool time_given;
 } chosen_options;
 
 static const struct argp_option options[] = {
@@ -42,6 +44,11 @@ static const struct argp_option options[] = {
      "of arrays; what is there stays as it is",
      0},
     {"resume", KEY_RESUME, NULL, 0, "Continue a run from its last save, with its own settings", 0},
+    {"time", KEY_TIME, "TIME", 0,
+     "How long it may take, as 90s, 10m or 2h: chooses the settings that are not given (10m on a CPU, "
+     "3m on "
+     "a GPU); off: they have their defaults. Not with --recipe or --base, which have settings",
+     0},
     {"settings", KEY_SETTINGS, NULL, 0, "List every setting, and stop", 0},
     {0}};
 
@@ -64,6 +71,18 @@ static void list_settings(void) {
         printf("%-20s %-18s %s (%s)\n", info.name, info.fallback, info.help, info.range);
     }
     exit(cli_finish());
+}
+
+/* "90s", "10m", "1.5h" or plain seconds; "off" is 0. Negative: not a time. */
+static double seconds_of(const char *text) {
+    if (strcmp(text, "off") == 0) return 0;
+    char *end;
+    double value = strtod(text, &end);
+    double unit = strcmp(end, "") == 0 || strcmp(end, "s") == 0 ? 1
+                  : strcmp(end, "m") == 0                       ? 60
+                  : strcmp(end, "h") == 0                       ? 3600
+                                                                : -1;
+    return end != text && isfinite(value) && value > 0 ? value * unit : -1;
 }
 
 static error_t parse(int key, char *value, struct argp_state *state, void *own) {
@@ -93,6 +112,12 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_RESUME:
         chosen->train.resume = true;
+        return 0;
+    case KEY_TIME:
+        chosen->train.time = seconds_of(value);
+        chosen->time_given = true;
+        if (chosen->train.time < 0)
+            argp_error(state, "--time takes 90s, 10m, 2h or off, not '%s'", text_shown(value));
         return 0;
     case KEY_SETTINGS:
         list_settings();
@@ -147,9 +172,11 @@ int cmd_train(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp train",
         "DIR -o RUN",
-        "Train a model on a data set; the run's folder holds its weights, settings and metrics.\v"
+        "Train a model on a data set; the run's folder holds its weights, settings and metrics. Without "
+        "a recipe, settings are chosen by the graph, the device and the time.\v"
         "Interrupting saves and stops; --resume goes on as if nothing had happened. It may change "
-        "threads, device, eval_every, save_every, patience and steps, nothing else. `vlp train "
+        "threads, device, eval_every, eval_triples, save_every, patience and steps, nothing else. `vlp "
+        "train "
         "--settings` lists every setting with its default.",
         options,
         parse,
@@ -170,6 +197,8 @@ int cmd_train(int argc, char **argv) {
     if (line.common.seed_given) all[count++] = seed;
     if (line.common.threads > 0) all[count++] = threads;
     for (int32_t i = 0; i < chosen.count; i++) all[count++] = chosen.settings[i];
+    if (!chosen.time_given && !chosen.train.recipe && !chosen.train.base && !chosen.train.resume)
+        chosen.train.time = VLP_TIME_DEFAULT;
     chosen.train.settings = all;
     chosen.train.setting_count = count;
     chosen.train.observer = cli_observer(&line.common);

@@ -476,14 +476,22 @@ typedef struct vlp_train_options {
      * these exist. NULL: everything is trained. */
     const char *base;
     /* Continues from the folder's last save, with the run's own settings; a run never saved is started.
-     * Of recipe and settings only threads, eval_every, save_every, patience and steps may differ from
-     * the run's own. With other steps, a schedule that depends on them starts anew from there. */
+     * Of recipe and settings only threads, eval_every, eval_triples, save_every, patience and steps may
+     * differ from the run's own. With other steps, a schedule that depends on them starts anew from
+     * there. */
     bool resume;
     const vlp_observer *observer;
+    /* Since version 2. Seconds for all of it: the settings that are not given are chosen by the graph,
+     * the device and this time, which is kept within a tenth, by what steps cost and, where there is
+     * time, by trials on the validation split; recipe.ini in the run's folder has them. A run that is
+     * resumed has its settings already. Not with a recipe or a base. 0: settings that are not given have
+     * their defaults. VLP_TIME_DEFAULT: ten minutes on a CPU, three on a GPU. */
+    double time;
 } vlp_train_options;
-#define VLP_TRAIN_OPTIONS_VERSION 1
+#define VLP_TIME_DEFAULT (-1.0)
+#define VLP_TRAIN_OPTIONS_VERSION 2
 #define VLP_TRAIN_OPTIONS_INIT                                                                          \
-    { VLP_TRAIN_OPTIONS_VERSION, NULL, NULL, 0, NULL, NULL, false, NULL }
+    { VLP_TRAIN_OPTIONS_VERSION, NULL, NULL, 0, NULL, NULL, false, NULL, 0 }
 
 typedef struct vlp_train_report {
     int64_t steps;  /* done in all */

@@ -189,6 +189,38 @@ static void test_only(void **state) {
     assert_true(sum.ties > 0 && sum.filtered > 0);
 }
 
+/* Some triples of a split have the ranks that they have among all, in both directions. */
+static void test_most_triples(void **state) {
+    (void)state;
+    for (int i = 0; i < KINDS; i++) {
+        oracle_random random = {SEED + 2, (uint64_t)i, 0};
+        vlp_dataset *dataset = random_dataset(random_sizes(&random), &random);
+        world w = world_make(dataset, kinds[i], i % 2, 1, &random);
+        vlp_ranking_options options = ranking_options(&w, VLP_TEST, ALL);
+        vlp_ranking *all = rank_all(&w, &options);
+        int64_t triples = all->queries / 2;
+        for (int64_t most = 1; most <= triples + 1; most += 1 + triples / 5) {
+            options.most_triples = most;
+            vlp_ranking *some = rank_all(&w, &options);
+            int64_t count = most < triples ? most : triples, before = -1;
+            assert_int_equal(some->queries, 2 * count);
+            for (int64_t j = 0; j < count; j++) {
+                int64_t place = j * triples / count;
+                assert_true(place > before);
+                for (int side = 0; side < 2; side++)
+                    assert_memory_equal(&vlp_ranking_of(some, 1)[j + side * count],
+                                        &vlp_ranking_of(all, 1)[place + side * triples],
+                                        sizeof(vlp_rank));
+                before = place;
+            }
+            vlp_ranking_free(some);
+        }
+        vlp_ranking_free(all);
+        world_free(&w);
+        vlp_dataset_free(dataset);
+    }
+}
+
 /* The ranks again, with the scores of every batch kept on the way. */
 static void check_collected(const world *w, vlp_ranking_options options, const vlp_ranking *expected) {
     options.collect = true;
@@ -602,6 +634,7 @@ int main(void) {
         cmocka_unit_test(test_same_rows),
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_only),
+        cmocka_unit_test(test_most_triples),
         cmocka_unit_test(test_batches_and_threads),
         cmocka_unit_test(test_no_leak),
         cmocka_unit_test(test_nan),

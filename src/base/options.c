@@ -16,7 +16,8 @@ KIND(vlp_table_options, VLP_TABLE_OPTIONS_VERSION, END(vlp_table_options, header
 KIND(vlp_family_options, VLP_FAMILY_OPTIONS_VERSION, END(vlp_family_options, seed));
 KIND(vlp_reference_options, VLP_REFERENCE_OPTIONS_VERSION, END(vlp_reference_options, observer));
 KIND(vlp_audit_options, VLP_AUDIT_OPTIONS_VERSION, END(vlp_audit_options, references));
-KIND(vlp_train_options, VLP_TRAIN_OPTIONS_VERSION, END(vlp_train_options, observer));
+KIND(vlp_train_options, VLP_TRAIN_OPTIONS_VERSION, END(vlp_train_options, observer),
+     END(vlp_train_options, time));
 KIND(vlp_run_options, VLP_RUN_OPTIONS_VERSION, END(vlp_run_options, observer));
 KIND(vlp_evaluation_options, VLP_EVALUATION_OPTIONS_VERSION, END(vlp_evaluation_options, observer),
      END(vlp_evaluation_options, pagerank));

@@ -42,10 +42,18 @@ typedef struct ranker {
     int64_t score_capacity, truth_capacity;
 } ranker;
 
+/* How many triples of a split are ranked. */
+static int64_t ranked_triples(const vlp_triple_list *triples, const vlp_ranking_options *options) {
+    bool fewer = options->most_triples > 0 && options->most_triples < triples->count;
+    return fewer ? options->most_triples : triples->count;
+}
+
 static void query_of(const ranker *work, int64_t index, vlp_query *query, int32_t *answer) {
     const vlp_triple_list *triples = &work->dataset->splits[work->options->split];
-    bool forward = index < triples->count;
-    vlp_triple triple = triples->items[forward ? index : index - triples->count];
+    int64_t count = ranked_triples(triples, work->options);
+    bool forward = index < count;
+    int64_t place = forward ? index : index - count;
+    vlp_triple triple = triples->items[place * triples->count / count];
     int32_t inverse = vlp_dataset_relation_count(work->dataset);
     *query = forward ? (vlp_query){triple.head, triple.relation, -1}
                      : (vlp_query){triple.tail, triple.relation + inverse, -1};
@@ -330,7 +338,7 @@ vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const 
     vlp_ranking *ranking = vlp_alloc_zero(1, sizeof *ranking);
     if (!ranking) return vlp_fail_memory("an evaluation");
     work.out = ranking;
-    int64_t triples = dataset->splits[options->split].count;
+    int64_t triples = ranked_triples(&dataset->splits[options->split], options);
     ranking->first = options->sides == VLP_HEADS ? triples : 0;
     ranking->queries = options->sides == VLP_BOTH_SIDES ? 2 * triples : triples;
     ranking->mixtures = options->mixture_count;

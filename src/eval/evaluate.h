@@ -13,8 +13,9 @@ typedef struct vlp_ranking_options {
     vlp_split split;
     unsigned filter; /* bits of the splits whose answers are filtered */
     vlp_sides sides;
-    const uint8_t *only; /* (entities) the candidates that compete, NULL: all */
-    bool collect;        /* keep the scores of all candidates, by the first mixture */
+    const uint8_t *only;  /* (entities) the candidates that compete, NULL: all */
+    int64_t most_triples; /* of the split, spread over it; 0: all */
+    bool collect;         /* keep the scores of all candidates, by the first mixture */
     const vlp_mixture *mixtures;
     int32_t mixture_count;
     int32_t references, references_per_head; /* as the aggregator was trained */

@@ -142,3 +142,24 @@ out:
     vlp_free(text);
     return status;
 }
+
+vlp_status vlp_recipe_write(const char *path, const vlp_settings *settings) {
+    vlp_writer *writer = NULL;
+    VLP_TRY(vlp_writer_open(&writer, path));
+    vlp_settings plain;
+    vlp_settings_default(&plain);
+    int32_t count;
+    const vlp_setting *table = vlp_settings_table(&count);
+    const char *section = "";
+    for (int32_t i = 0; i < count; i++) {
+        char value[64], otherwise[64];
+        vlp_settings_get(value, settings, &table[i]);
+        vlp_settings_get(otherwise, &plain, &table[i]);
+        if (strcmp(value, otherwise) == 0) continue;
+        if (strcmp(section, table[i].section) != 0)
+            vlp_writer_format(writer, "%s[%s]\n", *section ? "\n" : "", table[i].section);
+        section = table[i].section;
+        vlp_writer_format(writer, "%s = %s\n", table[i].name, value);
+    }
+    return vlp_writer_commit(&writer);
+}

@@ -26,7 +26,8 @@ static const char lock_name[] = "train.lock";
 
 /* What a training writes before it saves weights. */
 static const char *const early_files[] = {"entities.tsv", "relations.tsv", "triples.tsv.gz",
-                                          "config.ini",   "metrics.jsonl", "train.log"};
+                                          "recipe.ini",   "config.ini",    "metrics.jsonl",
+                                          "train.log"};
 enum { EARLY_FILES = sizeof early_files / sizeof *early_files };
 
 /* ---- The lock ------------------------------------------------------------------------------------ */

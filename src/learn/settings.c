@@ -145,6 +145,8 @@ static const vlp_setting table[] = {
     ADJUSTABLE(save_every, 0, 1e9, "1000", "training", "steps between saves; 0: at the end only"),
     ADJUSTABLE(eval_every, 0, 1e9, "1000", "training",
                "steps between evaluations on the validation split; 0: at the end only"),
+    ADJUSTABLE(eval_triples, 0, 1e12, "0", "training",
+               "triples of the validation split that these rank, spread over it; 0: all"),
     ADJUSTABLE(patience, 0, 1e6, "0", "training",
                "evaluations without a better validation MRR that end the run; 0: never"),
     VALUE(distance_memory, 1, 1 << 24, "2048", "training",

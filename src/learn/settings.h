@@ -81,6 +81,7 @@ typedef struct vlp_settings {
     int64_t warmup;
     double clip;                    /* maximum norm of the gradient; 0: none */
     int64_t save_every, eval_every; /* steps; 0: at the end only */
+    int64_t eval_triples;           /* of the validation split that are ranked; 0: all */
     int32_t patience;        /* evaluations without a better validation MRR that end the run; 0: never */
     int32_t distance_memory; /* MiB for distances of all pairs */
     uint64_t seed;
@@ -147,6 +148,8 @@ vlp_status vlp_settings_verify(const vlp_settings *settings, const char *text, c
 /* A recipe: an INI file of `key = value`; sections are headings only. Later lines win; a key given twice
  * is an error. vlp_recipe_parse takes the text from memory (for fuzzing); `name` is for messages. */
 vlp_status vlp_recipe_read(vlp_settings *settings, const char *path);
+/* The settings that are not the defaults, as a recipe. */
+vlp_status vlp_recipe_write(const char *path, const vlp_settings *settings);
 vlp_status vlp_recipe_parse(vlp_settings *settings, const char *name, const char *text, size_t size);
 
 /* Checks what no single range can say: relation prediction needs cross-entropy, n3 and cross-entropy

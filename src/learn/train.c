@@ -6,15 +6,12 @@
 
 #include "base/options.h"
 #include "base/plain_locale.h"
+#include "learn/automatic.h"
 #include "learn/base.h"
 #include "learn/run_folder.h"
 #include "learn/trainer.h"
-
-static double seconds(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
+#include "learn/trial.h"
+#include "learn/validation.h"
 
 /* One training. */
 typedef struct training {
@@ -41,6 +38,7 @@ typedef struct training {
     double started;
     double looked;      /* when the losses were read last */
     int64_t started_at; /* step */
+    double deadline;    /* of vlp_trial_clock; 0: none */
 } training;
 
 /* Adds a line to train.log. A log that cannot be written is no reason to stop. */
@@ -144,36 +142,13 @@ static unsigned ready_components(const training *work, const vlp_stage *stage) {
 
 /* The best mixture on the validation split and its MRR, of the components that are ready. */
 static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work, unsigned components) {
-    vlp_mixture *grid;
-    int32_t count;
     vlp_model ready = *work->model;
     ready.components = components;
-    VLP_TRY(vlp_mixture_grid(&grid, &count, components));
-    vlp_ranking_options options = {.split = VLP_VALID,
-                                   .filter = 1u << VLP_TRAIN | 1u << VLP_VALID,
-                                   .mixtures = grid,
-                                   .mixture_count = count,
-                                   .references = work->settings.references,
-                                   .references_per_head = work->settings.references_per_head,
-                                   .threads = work->settings.threads};
-    vlp_ranking *ranking = NULL;
-    vlp_status status = vlp_ranking_compute(&ranking, &ready, work->dataset, &options);
-    *mrr = -1;
-    for (int32_t i = 0; status == VLP_OK && i < count; i++) {
-        vlp_metrics metrics =
-            vlp_metrics_compute(vlp_ranking_of(ranking, i), ranking->queries, VLP_REALISTIC, NULL);
-        if (metrics.mrr > *mrr) {
-            *mrr = metrics.mrr;
-            *best = grid[i];
-        }
-    }
-    vlp_ranking_free(ranking);
-    vlp_free(grid);
-    return status;
+    return vlp_validate(mrr, best, &ready, work->dataset, &work->settings);
 }
 
 static vlp_status add_metrics_line(training *work, double mrr) {
-    double elapsed = seconds() - work->started;
+    double elapsed = vlp_trial_clock() - work->started;
     double rate = elapsed > 0 ? (double)(work->progress.step - work->started_at) / elapsed : 0;
     double sum = 0;
     for (int c = 0; c < VLP_COMPONENTS; c++) sum += work->loss.components[c];
@@ -197,7 +172,7 @@ static vlp_status add_metrics_line(training *work, double mrr) {
 
 /* Waits for the steps that were asked for: their loss, or what went wrong in one of them. */
 static vlp_status look(training *work) {
-    work->looked = seconds();
+    work->looked = vlp_trial_clock();
     return vlp_trainer_read(&work->loss, work->trainer);
 }
 
@@ -268,6 +243,11 @@ static vlp_status stopped(const training *work) {
     return vlp_fail_stopped();
 }
 
+/* Whether the last stage has to end for its evaluation to end in time. */
+static bool out_of_time(const training *work) {
+    return work->deadline > 0 && vlp_trial_clock() > work->deadline;
+}
+
 /* The steps of a stage, from where it is; ended by its last, or by patience. */
 static vlp_status run_stage(training *work, const vlp_stage *stage) {
     const vlp_settings *settings = &work->settings;
@@ -276,10 +256,15 @@ static vlp_status run_stage(training *work, const vlp_stage *stage) {
     bool done = work->progress.step >= end || out_of_patience(work);
     while (!done) {
         VLP_TRY(vlp_trainer_step(NULL, work->trainer, work->progress.step));
-        if (seconds() - work->looked > LOOK_EVERY) VLP_TRY(look(work));
+        if (vlp_trial_clock() - work->looked > LOOK_EVERY) VLP_TRY(look(work));
         int64_t step = ++work->progress.step, own = step - stage->first;
-        bool last = step == end, stop = false;
+        bool late = out_of_time(work), last = step == end || late, stop = false;
         vlp_progress(&work->observer, what, own, stage->steps);
+        if (late && step < end)
+            vlp_log(&work->observer,
+                    "the time is up at step %lld of %lld: the machine was slower than when steps were "
+                    "measured",
+                    (long long)own, (long long)stage->steps);
         if (last || due(own, settings->eval_every)) VLP_TRY(check_point(work, stage, &stop));
         bool asked = vlp_stopped(&work->observer);
         if (last || stop || asked || due(own, settings->save_every)) VLP_TRY(save(work));
@@ -433,6 +418,55 @@ static vlp_status open_folder(training *work, const vlp_train_options *options) 
     return exists ? resume_settings(work, options) : start_settings(&work->settings, options);
 }
 
+/* ---- Automatic settings -------------------------------------------------------------------------- */
+
+static vlp_status check_time(const vlp_train_options *options) {
+    if (options->time == 0 || options->resume) return VLP_OK;
+    if (options->recipe || options->base)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "time chooses settings, and %s has them already: leave one out",
+                        options->recipe ? "a recipe" : "a base");
+    if (!(options->time > 0) && options->time != VLP_TIME_DEFAULT)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "time = %g is no number of seconds", options->time);
+    return VLP_OK;
+}
+
+static void mark_given(bool *given, const vlp_train_options *options) {
+    int32_t count;
+    const vlp_setting *table = vlp_settings_table(&count);
+    for (int32_t i = 0; i < count; i++) {
+        size_t length = strlen(table[i].name);
+        given[i] = false;
+        for (int32_t j = 0; j < options->setting_count; j++) {
+            const char *text = options->settings[j];
+            given[i] |= strncmp(text, table[i].name, length) == 0 && text[length] == '=';
+        }
+    }
+}
+
+/* Chooses the settings of a new run, and notes them as a recipe. */
+static vlp_status choose_settings(training *work, const vlp_train_options *options) {
+    if (options->time == 0 || !work->created) return VLP_OK;
+    const vlp_backend *backend;
+    int32_t count;
+    VLP_TRY(vlp_backend_find(&backend, options->device ? options->device : "auto"));
+    double time = options->time > 0 ? options->time : backend == &vlp_cpu_backend ? 600 : 180;
+    vlp_settings_table(&count);
+    bool *given = vlp_alloc((size_t)count, sizeof *given);
+    if (!given) return vlp_fail_memory("settings");
+    mark_given(given, options);
+    vlp_automatic from = {work->dataset, options->device, &work->observer, work->started + time, given};
+    vlp_status status = vlp_automatic_settings(&work->settings, &from);
+    vlp_free(given);
+    VLP_TRY(status);
+    work->deadline = work->started + 1.05 * time;
+    char *path = vlp_path_join(work->folder, "recipe.ini");
+    if (!path) return vlp_fail_memory("a file name");
+    status = vlp_recipe_write(path, &work->settings);
+    vlp_free(path);
+    return status;
+}
+
 static vlp_status prepare(training *work, const char *data, const vlp_train_options *options) {
     VLP_TRY(open_folder(work, options));
     if (data) {
@@ -440,6 +474,7 @@ static vlp_status prepare(training *work, const char *data, const vlp_train_opti
         VLP_TRY(vlp_dataset_open(&work->opened, data, &opening));
         work->dataset = work->opened;
     }
+    VLP_TRY(choose_settings(work, options));
     VLP_TRY(check_dataset(work));
     VLP_TRY(vlp_run_folder_facts_of(&work->facts, work->dataset, &work->settings));
     VLP_TRY(open_model(work, options->device));
@@ -472,14 +507,16 @@ static vlp_status train(vlp_train_report *out, const vlp_dataset *dataset, const
     training work = {.folder = run, .caller = options.observer, .dataset = dataset};
     work.observer = (vlp_observer){observe_log, observe_progress, observe_stop, &work};
     work.progress = (vlp_progress_state){.best_mrr = -1};
-    vlp_status status = prepare(&work, data, &options);
-    work.started = seconds();
+    work.started = vlp_trial_clock();
+    vlp_status status = check_time(&options);
+    if (status == VLP_OK) status = prepare(&work, data, &options);
+    work.started = vlp_trial_clock();
     if (status == VLP_OK) {
         status = loop(&work);
         if (status != VLP_OK && status != VLP_ERROR_STOPPED) note(&work, vlp_error_message());
     }
     if (out && (status == VLP_OK || status == VLP_ERROR_STOPPED)) {
-        double elapsed = seconds() - work.started;
+        double elapsed = vlp_trial_clock() - work.started;
         int64_t steps = work.progress.step - work.started_at;
         *out =
             (vlp_train_report){.steps = work.progress.step,
