@@ -39,12 +39,17 @@ static void stats_json(json_out *json, const vlp_dataset_stats *stats) {
     json_integer(json, "duplicates", duplicates);
     json_integer(json, "labels", stats->labels);
     json_integer(json, "bytes", stats->bytes);
+    json_integer(json, "relation_labels", stats->relation_labels);
+    json_integer(json, "graph_names", stats->graph_names);
 }
 
 static void stats_print(const char *folder, const vlp_dataset_stats *stats) {
     printf("%s: %s, %s", text_shown(folder), cli_things(stats->entities, "entity"),
            cli_things(stats->relations, "relation"));
     if (stats->labels) printf(", labels for %s", cli_count(stats->labels));
+    if (stats->relation_labels)
+        printf("%s%s", stats->labels ? " and " : ", labels for ",
+               cli_things(stats->relation_labels, "relation"));
     printf("\n\n  %-6s %12s %12s %22s %22s\n", "", "triples", "duplicates", "entities not in train",
            "triples with them");
     for (int split = 0; split < VLP_SPLITS; split++) {
@@ -59,6 +64,7 @@ static void stats_print(const char *folder, const vlp_dataset_stats *stats) {
         if (stats->unseen_relations[split])
             printf("  %s has %s that are not in train\n", split_names[split],
                    cli_things(stats->unseen_relations[split], "relation"));
+    if (stats->graph_names) printf("  %s dropped\n", cli_things(stats->graph_names, "graph name"));
     printf("\n  %.1f MiB in memory\n", (double)stats->bytes / 0x1p20);
 }
 

@@ -239,14 +239,23 @@ static void ids_are_checked(void **state) {
     changed.entity_labels = wrong;
     expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "the label of entity 1");
     changed = content;
+    changed.relation_labels = wrong + 1;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "the label of relation 0");
+    changed = content;
+    changed.relation_descriptions = wrong + 1;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "the description of relation 0");
+    changed = content;
+    changed.relations = 0;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "names or labels for 0 relations");
+    changed = content;
     changed.entities = 0;
     expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "names or labels for 0 entities");
     changed = content;
     changed.relations = -1;
     expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "-1 relations");
     changed = content;
-    changed.version = 2;
-    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "version 2");
+    changed.version = 3;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "version 3");
     changed = content;
     changed.counts[VLP_VALID] = -1;
     expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "-1 triples in valid");
@@ -266,6 +275,7 @@ static void every_allocation_may_fail(void **state) {
     must(from_names(&whole, made));
     vlp_dataset_content content = content_of(whole, &names);
     content.entity_labels = content.entity_descriptions = content.entity_names;
+    content.relation_labels = content.relation_descriptions = content.relation_names;
     vlp_dataset_options options = {1, 1, NULL};
     failing_allocator memory;
     for (int way = 0; way < 2; way++) {
