@@ -48,8 +48,7 @@ static void stats_print(const char *folder, const vlp_dataset_stats *stats) {
            cli_things(stats->relations, "relation"));
     if (stats->labels) printf(", labels for %s", cli_count(stats->labels));
     if (stats->relation_labels)
-        printf("%s%s", stats->labels ? " and " : ", labels for ",
-               cli_things(stats->relation_labels, "relation"));
+        printf(", labels for %s", cli_things(stats->relation_labels, "relation"));
     printf("\n\n  %-6s %12s %12s %22s %22s\n", "", "triples", "duplicates", "entities not in train",
            "triples with them");
     for (int split = 0; split < VLP_SPLITS; split++) {
@@ -101,7 +100,7 @@ static void print_triple(const vlp_dataset *data, vlp_triple triple) {
     const char *head = vlp_dataset_entity_label(data, triple.head);
     const char *tail = vlp_dataset_entity_label(data, triple.tail);
     printf("(%s, %s, %s)", text_shown(head ? head : vlp_dataset_entity_name(data, triple.head)),
-           text_shown(vlp_dataset_relation_name(data, triple.relation)),
+           text_shown(cli_relation(data, triple.relation)),
            text_shown(tail ? tail : vlp_dataset_entity_name(data, triple.tail)));
 }
 
@@ -133,8 +132,8 @@ static void print_splits(const vlp_dataset *data, const vlp_audit *audit) {
 }
 
 static void print_pair(const vlp_dataset *data, const vlp_relation_pair *pair) {
-    const char *first = text_shown(vlp_dataset_relation_name(data, pair->first));
-    const char *second = text_shown(vlp_dataset_relation_name(data, pair->second));
+    const char *first = text_shown(cli_relation(data, pair->first));
+    const char *second = text_shown(cli_relation(data, pair->second));
     if (pair->inverse && pair->first == pair->second)
         printf("  %s is symmetric", first);
     else
