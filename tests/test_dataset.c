@@ -174,6 +174,31 @@ static void ids_stay(void **state) {
     assert_int_equal(found, 5);
     must(vlp_dataset_describe(&stats, dataset));
     assert_int_equal(stats.labels, 3);
+    assert_int_equal(stats.relation_labels, 0);
+    vlp_dataset_free(dataset);
+
+    /* Relations are found by their labels likewise: a name comes first, two with a label are none. */
+    const char *relation_labels[] = {"2", "same", "same"}, *relation_descriptions[] = {"zero", NULL, ""};
+    content.relations = 3;
+    content.relation_labels = relation_labels;
+    content.relation_descriptions = relation_descriptions;
+    must(vlp_dataset_from_ids(&dataset, &content, NULL));
+    assert_string_equal(vlp_dataset_relation_label(dataset, 0), "2");
+    assert_string_equal(vlp_dataset_relation_description(dataset, 0), "zero");
+    assert_null(vlp_dataset_relation_description(dataset, 2));
+    must(vlp_dataset_find_relation(&found, dataset, "2"));
+    assert_int_equal(found, 2);
+    assert_int_equal(vlp_dataset_find_relation(&found, dataset, "same"), VLP_ERROR_UNKNOWN);
+    assert_non_null(strstr(vlp_error_message(), "the label of 1 and of 2"));
+    must(vlp_dataset_describe(&stats, dataset));
+    assert_int_equal(stats.relation_labels, 3);
+    vlp_dataset_free(dataset);
+    relation_labels[0] = "zeroth";
+    must(vlp_dataset_from_ids(&dataset, &content, NULL));
+    must(vlp_dataset_find_relation(&found, dataset, "zeroth"));
+    assert_int_equal(found, 0);
+    assert_int_equal(vlp_dataset_find_relation(&found, dataset, "zeroht"), VLP_ERROR_UNKNOWN);
+    assert_non_null(strstr(vlp_error_message(), "nearest known: zeroth"));
     vlp_dataset_free(dataset);
 }
 

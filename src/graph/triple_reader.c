@@ -1,8 +1,10 @@
 #include "graph/triple_reader.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/options.h"
+#include "graph/format.h"
 #include "graph/lines.h"
 
 struct vlp_triple_reader {
@@ -74,6 +76,20 @@ static const char *cut_fields(char *fields[3], char *line, size_t length) {
     return NULL;
 }
 
+/* Fails at a line that has been cut, with the format it looks like where that is another one. */
+static vlp_status fail_fields(const vlp_triple_reader *reader, const char *fault, char *line,
+                              size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (!line[i]) line[i] = '\t';
+    vlp_format_guess seen = vlp_format_look(line, length);
+    if (seen.format == VLP_FORMAT_AUTO || seen.format == VLP_FORMAT_TSV)
+        return vlp_lines_fail(&reader->lines, VLP_ERROR_FORMAT, fault);
+    char cause[256];
+    snprintf(cause, sizeof cause, "%s (this looks like %s, not TSV)", fault,
+             vlp_format_title(seen.format));
+    return vlp_lines_fail(&reader->lines, VLP_ERROR_FORMAT, cause);
+}
+
 static vlp_status find_names(vlp_triple *out, const vlp_triple_reader *reader, char *const fields[3]) {
     bool head = strcmp(fields[0], "?") == 0, tail = strcmp(fields[2], "?") == 0;
     if (reader->queries && head == tail)
@@ -104,7 +120,7 @@ vlp_status vlp_triple_reader_next(vlp_triple *out, bool *more, vlp_triple_reader
         }
     } while (length == 0); /* blank lines are skipped */
     const char *fault = cut_fields(fields, line, length);
-    if (fault) return vlp_lines_fail(&reader->lines, VLP_ERROR_FORMAT, fault);
+    if (fault) return fail_fields(reader, fault, line, length);
     vlp_triple found;
     vlp_status status = find_names(&found, reader, fields);
     if (status != VLP_OK) return vlp_lines_fail(&reader->lines, status, vlp_error_message());
