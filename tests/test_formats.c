@@ -303,15 +303,17 @@ static void the_same_in_every_format(void **state) {
     support_remove(folder);
 }
 
+#define RDF "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+#define RDF_LINE(head, local, tail) (head " " RDF local " " tail)
+
 /* Nodes without a label get names of their own, also those of another file of the same sink. */
 static void nodes_without_a_label(void **state) {
     (void)state;
     static const char document[] = "[ <x:p> ( _:b1 <x:o> ) ] <x:q> [] .\n";
-    static const char *const expected[] = {"_:[2] http://www.w3.org/1999/02/22-rdf-syntax-ns#first _:b1",
-                                           "_:[2] http://www.w3.org/1999/02/22-rdf-syntax-ns#rest _:[3]",
-                                           "_:[3] http://www.w3.org/1999/02/22-rdf-syntax-ns#first x:o",
-                                           "_:[3] http://www.w3.org/1999/02/22-rdf-syntax-ns#rest "
-                                           "http://www.w3.org/1999/02/22-rdf-syntax-ns#nil",
+    static const char *const expected[] = {RDF_LINE("_:[2]", "first", "_:b1"),
+                                           RDF_LINE("_:[2]", "rest", "_:[3]"),
+                                           RDF_LINE("_:[3]", "first", "x:o"),
+                                           RDF_LINE("_:[3]", "rest", RDF "nil"),
                                            "_:[1] x:p _:[2]",
                                            "_:[1] x:q _:[4]"};
     result read;
@@ -483,6 +485,10 @@ static void errors_say_what_and_where(void **state) {
         {"a.ttl", "<x:a> <x:r>\n\n\"\\uD800\" .\n",
          "a.ttl:3: an escape \\u or \\U that is no code point"},
         {"a.ttl", "<x:a> <x:r>\n\"\xff\" .\n", "a.ttl:2: invalid UTF-8"},
+        {"a.ttl", "_:.a <x:r> <x:b> .\n",
+         "a.ttl:1: the label of a blank node starts with a letter, a digit or _"},
+        {"a.ttl", "_:\xcd\xaf <x:r> <x:b> .\n",
+         "a.ttl:1: the label of a blank node starts with a letter, a digit or _"},
         {"a.ttl", "<x:a> <x:r> \"\"\"\n\nnever closed", "a.ttl:3: end of file in long string"},
         {"a.ttl", "@prefix ex: <x:> .\n<x:g> { <x:a> <x:r> <x:b> }\n",
          "a.ttl:2: a graph, which Turtle has not (this looks like TriG, not Turtle: choose that format, "

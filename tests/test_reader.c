@@ -472,6 +472,11 @@ static void labels_are_read(void **state) {
     assert_null(vlp_labels_label(labels, 3));
     assert_int_equal(vlp_labels_count(labels), 2);
     vlp_labels_free(labels);
+    /* A byte-order mark alone is an empty file. */
+    assert_int_equal(read_labels(both, &read, "\xef\xbb\xbf", 3), VLP_OK);
+    assert_int_equal(vlp_labels_count(both[0]), 0);
+    vlp_labels_free(both[0]);
+    vlp_labels_free(both[1]);
     struct {
         const char *text;
         size_t size;

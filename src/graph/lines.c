@@ -28,6 +28,8 @@ static vlp_status read_more(vlp_lines *lines) {
     VLP_TRY(vlp_source_read(lines->source, lines->buffer + left, wanted, &got));
     lines->end += (int64_t)got;
     lines->ended = got < wanted;
+    if (!lines->begun) lines->start = (int64_t)vlp_bom_length(lines->buffer, got);
+    lines->begun = true;
     return VLP_OK;
 }
 
@@ -64,11 +66,6 @@ vlp_status vlp_lines_next(vlp_lines *lines, char **line, size_t *length) {
     if (!*line) return VLP_OK;
     if (cut) return vlp_lines_fail(lines, VLP_ERROR_FORMAT, "a line of more than 1 MiB");
     if (*length > 0 && (*line)[*length - 1] == '\r') --*length;
-    if (lines->number == 1) {
-        size_t mark = vlp_bom_length(*line, *length);
-        *line += mark;
-        *length -= mark;
-    }
     if (vlp_utf8_valid_prefix(*line, *length) != *length)
         return vlp_lines_fail(lines, VLP_ERROR_FORMAT, "invalid UTF-8");
     (*line)[*length] = '\0'; /* overwrites the line end, or the spare byte of the buffer */

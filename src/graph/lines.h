@@ -11,8 +11,8 @@ typedef struct vlp_lines {
     vlp_source *source; /* borrowed */
     char *buffer;       /* [start, end) is not consumed yet */
     int64_t capacity, start, end;
-    bool ended;     /* the end of the source */
-    int64_t number; /* of the last line, from 1 */
+    bool begun, ended; /* after the first read; the end of the source */
+    int64_t number;    /* of the last line, from 1 */
 } vlp_lines;
 
 vlp_status vlp_lines_start(vlp_lines *lines, vlp_source *source);

@@ -154,13 +154,30 @@ static bool add_prefixed(vlp_span *out, reading *this, const SerdNode *node) {
     return add_iri_parts(out, this, parts, 2);
 }
 
+/* Whether a label may start so. serd has checked its characters, but as those behind the letter. */
+static bool starts_label(const char *label, size_t size) {
+    static const char *const inner[] = {"-", ".", "\xc2\xb7", "\xe2\x80\xbf", "\xe2\x81\x80"};
+    for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
+        size_t length = strlen(inner[i]);
+        if (size >= length && memcmp(label, inner[i], length) == 0) return false;
+    }
+    /* U+0300 to U+036F */
+    bool combining = size >= 2 && ((unsigned char)label[0] == 0xcc ||
+                                   ((unsigned char)label[0] == 0xcd && (unsigned char)label[1] < 0xb0));
+    return size > 0 && !combining;
+}
+
 /* A label has the letter that turtle_text.h puts before it. Nodes without a label are named _:[1],
  * _:[2], ...: no label contains a bracket. */
 static bool add_blank(vlp_span *out, reading *this, const SerdNode *node) {
     vlp_text id = text_of(node);
     const char *bytes = id.bytes;
     char number[32];
-    if (id.size > 1 && bytes[0] == VLP_TURTLE_BLANK) {
+    if (id.size > 0 && bytes[0] == VLP_TURTLE_BLANK) {
+        if (!starts_label(bytes + 1, id.size - 1)) {
+            fail(this, "the label of a blank node starts with a letter, a digit or _");
+            return false;
+        }
         const vlp_text parts[2] = {{"_:", 2}, {bytes + 1, id.size - 1}};
         return vlp_rdf_add(out, &this->piece, parts, 2) || (piece_failed(this), false);
     }
