@@ -131,8 +131,9 @@ VLP_API bool vlp_is_loading(void);
 /* ---- 2. Data sets ---------------------------------------------------------------------------- */
 
 /* A folder with train, valid and test (the training, validation and test splits), each in one of the
- * formats of vlp_format, and optionally labels.tsv. Entities and relations are numbered from 0 in the order
- * in which they first appear, train before valid before test. Repeated lines of a split count once.
+ * formats of vlp_format, and optionally labels.tsv. Entities and relations are numbered from 0 in the
+ * order in which they first appear, train before valid before test. Repeated lines of a split count
+ * once.
  *
  * Queries run in both directions over one kind of relation: relation r + relation_count is the inverse
  * of relation r.
@@ -994,11 +995,12 @@ VLP_API const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *cou
 /* ---- Files of queries and of triples ---- */
 
 /* Reads "head<TAB>relation<TAB>tail" line by line in bounded memory. Names are those of the data set; an
- * entity or a relation may also be given by a label that it alone has. A reader serves one thread at a time. */
+ * entity or a relation may also be given by a label that it alone has. A reader serves one thread at a
+ * time. */
 typedef struct vlp_triple_reader vlp_triple_reader;
-/* Opens the file `path`, plain or .gz ("-": standard input). `dataset` is borrowed until the reader is
- * freed with vlp_triple_reader_free. With `queries` every line is a query, with "?" for its head or its
- * tail, which reads as -1. VLP_ERROR_IO. */
+/* Opens the file `path`, plain, gzip or zstd ("-": standard input). `dataset` is borrowed until the
+ * reader is freed with vlp_triple_reader_free. With `queries` every line is a query, with "?" for its
+ * head or its tail, which reads as -1. VLP_ERROR_IO. */
 VLP_API vlp_status vlp_triple_reader_open(vlp_triple_reader **out, const vlp_dataset *dataset,
                                           const char *path, bool queries);
 /* Writes the next triple to *out and true to *more; at the end false to *more, and *out is untouched. A
