@@ -94,13 +94,14 @@ typedef struct term {
 } term;
 
 static const char turtle_start[] = "@prefix ex: <http://e.x/> .\nPREFIX : <http://e.x/local#>\n"
-                                   "@base <http://e.x/deep/file> . # a comment with \" and <\n"
+                                   "@base <http://e.x/deep/file#part> . # a comment with \" and <\n"
                                    "@prefix xsd: <http://www.w3.org/2001/XMLSchema#>.\n";
 
 static const term heads[] = {
     {"http://e.x/a", "<http://e.x/a>", "ex:a"},
     {"http://e.x/local#b.c", "<http://e.x/local#b.c>", ":b.c"},
     {"http://e.x/deep/d", "<http://e.x/deep/d>", "<d>"},
+    {"http://e.x/deep/file", "<http://e.x/deep/file>", "<>"},
     {"http://e.x/\xc3\xa9", "<http://e.x/\\u00E9>", "ex:\xc3\xa9"},
     {"http://e.x/p(q)", "<http://e.x/p(q)>", "ex:p\\(q\\)"},
     {"_:b1", "_:b1", "_:b1"},
@@ -120,6 +121,8 @@ static const term literals[] = {
     {"\"two\\nlines\\tand _:b7. ex:z [ (\"", "\"two\\nlines\\tand _:b7. ex:z [ (\"",
      "\"\"\"two\nlines\tand _:b7. ex:z [ (\"\"\""},
     {"\"\xe2\x82\xac 'x''y'\"", "\"\\u20AC 'x''y'\"", "\"\"\"\xe2\x82\xac 'x''y'\"\"\""},
+    {"\"a\\\"\\n\\\"\\\"b\"", "\"a\\\"\\n\\\"\\\"b\"", "\"\"\"a\"\\n\"\"b\"\"\""},
+    {"\"a'\\\\''b\"", "\"a'\\\\''b\"", "'''a'\\\\''b'''"},
     {"\"5\"^^<http://www.w3.org/2001/XMLSchema#integer>",
      "\"5\"^^<http://www.w3.org/2001/XMLSchema#integer>", "5"},
     {"\"-4.5\"^^<http://www.w3.org/2001/XMLSchema#decimal>",

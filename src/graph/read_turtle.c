@@ -99,8 +99,19 @@ static SerdStatus take_base(void *handle, const SerdNode *iri) {
     reading *this = handle;
     if (!serd_uri_string_has_scheme(iri->buf) && !has_base(this))
         return fail(this, "a base that is not an absolute IRI, such as http://...");
-    if (serd_env_set_base_uri(this->prefixes, iri) != SERD_SUCCESS)
-        return fail(this, "a base that is not an IRI");
+    /* A base has no fragment (RFC 3986, 5.1). */
+    size_t length = strcspn((const char *)iri->buf, "#");
+    char *text = vlp_alloc(length + 1, 1);
+    if (!text) {
+        this->status = vlp_fail_memory("a base");
+        return SERD_ERR_UNKNOWN;
+    }
+    memcpy(text, iri->buf, length);
+    text[length] = '\0';
+    SerdNode base = serd_node_from_string(SERD_URI, (const uint8_t *)text);
+    SerdStatus outcome = serd_env_set_base_uri(this->prefixes, &base);
+    vlp_free(text);
+    if (outcome != SERD_SUCCESS) return fail(this, "a base that is not an IRI");
     return SERD_SUCCESS;
 }
 

@@ -101,47 +101,47 @@ static void begin_token(vlp_turtle_text *text, int byte) {
     if (byte == ']' || byte == ')' || byte == '}') text->depth--;
 }
 
-/* Follows a byte; false where a space has to be given before it. */
-static bool follow(vlp_turtle_text *text, int byte) {
+/* Follows a byte. Returns the byte that has to be given before it, or 0. */
+static int follow(vlp_turtle_text *text, int byte) {
     switch (text->place) {
     case VLP_TURTLE_NUMBER:
     case VLP_TURTLE_NAME:
         if (byte == '.' && !stop_continues(text)) {
             text->place = VLP_TURTLE_BETWEEN;
-            return false;
+            return ' ';
         }
         if (byte == '\\') text->as_is = 1;
-        if (byte == '.' || is_name(byte)) return true;
-        if (text->place == VLP_TURTLE_NUMBER && (byte == '+' || byte == '-')) return true;
+        if (byte == '.' || is_name(byte)) return 0;
+        if (text->place == VLP_TURTLE_NUMBER && (byte == '+' || byte == '-')) return 0;
         text->place = VLP_TURTLE_BETWEEN;
         begin_token(text, byte);
-        return true;
+        return 0;
     case VLP_TURTLE_BETWEEN:
         begin_token(text, byte);
-        return true;
+        return 0;
     case VLP_TURTLE_LABEL: /* the colon */
         text->marking = true;
         text->place = VLP_TURTLE_NAME;
-        return true;
+        return 0;
     case VLP_TURTLE_IRI:
         if (byte == '>') text->place = VLP_TURTLE_BETWEEN;
-        return true;
+        return 0;
     case VLP_TURTLE_COMMENT:
         if (byte == '\n' || byte == '\r') text->place = VLP_TURTLE_BETWEEN;
-        return true;
+        return 0;
     case VLP_TURTLE_SHORT:
         if (byte == '\\') text->as_is = 1;
         if (byte == text->quote) text->place = VLP_TURTLE_BETWEEN;
-        return true;
+        return 0;
     case VLP_TURTLE_LONG:
         if (byte == '\\') text->as_is = 1;
-        if (byte == text->quote && peek(text, 1) == byte && peek(text, 2) == byte) {
-            text->place = VLP_TURTLE_BETWEEN;
-            text->as_is = 2;
-        }
-        return true;
+        if (byte != text->quote) return 0;
+        if (peek(text, 1) != byte || peek(text, 2) != byte) return '\\';
+        text->place = VLP_TURTLE_BETWEEN;
+        text->as_is = 2;
+        return 0;
     }
-    return true;
+    return 0;
 }
 
 int vlp_turtle_text_next(vlp_turtle_text *text) {
@@ -156,13 +156,14 @@ int vlp_turtle_text_next(vlp_turtle_text *text) {
         return fail(text, "a statement or comment of more than 64 MiB; is a quote missing?");
     int byte = (unsigned char)text->buffer[text->at];
     if (byte == '\0') return fail(text, "a zero byte");
-    if (text->as_is > 0)
+    if (text->as_is > 0) {
         text->as_is--;
-    else if (!text->spaced && !follow(text, byte)) {
-        text->spaced = true;
-        return ' ';
+    } else if (!text->prefixed) {
+        int before = follow(text, byte);
+        text->prefixed = before != 0;
+        if (before) return before;
     }
-    text->spaced = false;
+    text->prefixed = false;
     if (text->depth > VLP_TURTLE_DEPTH) return fail(text, "brackets that are nested too deeply");
     text->line += text->newline;
     text->newline = byte == '\n';

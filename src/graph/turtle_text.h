@@ -5,6 +5,8 @@
  *     ..., and reads a label _:b1 as B1, also where _:B1 is another node.
  *   - A space is put before the full stop behind a name or a number. serd reads "5." as a plain literal
  *     instead of an integer.
+ *   - A backslash is put before a quote in a literal with three quotes on each side. serd does not see
+ * the escape that follows such a quote.
  *   - Brackets nested deeper than VLP_TURTLE_DEPTH are an error: serd recurses for each.
  *   - Invalid UTF-8 and zero bytes are errors: serd replaces the former and skips the latter.
  *   - More than VLP_TURTLE_LONGEST bytes between two statements are an error: serd keeps a term in
@@ -38,7 +40,7 @@ typedef struct vlp_turtle_text {
     vlp_turtle_place place;
     char quote;      /* of the literal */
     int as_is;       /* bytes to give unchanged: of quotes, and behind a backslash */
-    bool spaced;     /* a space has been put before the full stop that follows */
+    bool prefixed;   /* a byte has been put before the next one */
     bool marking;    /* the letter of a label follows */
     int depth;       /* of brackets */
     int64_t line;    /* newlines before the last byte given */
