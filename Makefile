@@ -31,7 +31,7 @@ SOVERSION := $(firstword $(subst ., ,$(VERSION)))
 
 # ---- Settings ----
 # Packages are looked up only once they are installed: `deps` comes first.
-PACKAGES := serd-0 zlib libxxhash
+PACKAGES := serd-0 zlib libzstd libxxhash
 # OpenBLAS is loaded at run time (src/compute/cpu/blas.c): its header is needed, no link to it.
 BLAS_CFLAGS = $(shell pkg-config --cflags openblas)
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror

@@ -96,7 +96,7 @@ static void read_tsv(const char *path) {
     need(vlp_dictionary_new(&relations));
     vlp_read_sink sink = {.entities = entities, .relations = relations, .triples = &triples};
     double start = seconds();
-    need(vlp_read_file(&sink, path, 0, NULL));
+    need(vlp_read_file(&sink, path, &(vlp_read_options){0}));
     double time = seconds() - start;
     row("TSV, 20 M triples, 4 M names: text to ids", ">= 5 M triples/s",
         "%.1f M triples/s (%.2f s, %.0f MB/s)", (double)triples.count / time / 1e6, time,
@@ -147,7 +147,7 @@ static void read_ntriples(const char *path) {
         need(vlp_dictionary_new(&relations));
         vlp_read_sink sink = {.entities = entities, .relations = relations, .triples = &triples};
         start = seconds();
-        need(vlp_read_file(&sink, path, threads, NULL));
+        need(vlp_read_file(&sink, path, &(vlp_read_options){.threads = threads}));
         double time = seconds() - start;
         char what[80];
         snprintf(what, sizeof what, "N-Triples, 2 M triples: text to ids, %d thread%s", threads,

@@ -211,3 +211,8 @@ const char *cli_things(int64_t count, const char *noun) {
                  y ? "ies" : "s");
     return out;
 }
+
+const char *cli_relation(const vlp_dataset *data, int32_t relation) {
+    const char *label = vlp_dataset_relation_label(data, relation);
+    return label ? label : vlp_dataset_relation_name(data, relation);
+}

@@ -83,4 +83,7 @@ const char *cli_count(int64_t value);
 /* "1 entity", "2,000 entities", likewise. */
 const char *cli_things(int64_t count, const char *noun);
 
+/* How a relation is shown to people: its label, else its name. Borrowed. */
+const char *cli_relation(const vlp_dataset *data, int32_t relation);
+
 #endif

@@ -10,7 +10,7 @@ static const cli_command parts[] = {
     {"stats", "DIR", "Counts of a data set", cmd_data_stats},
     {"audit", "DIR", "Leakage between splits, and answers that references give", cmd_data_audit},
     {"split", "FILE DIR", "Split a file of triples into train, valid and test", cmd_data_split},
-    {"import", "wordnet|ntriples|tsv SRC DIR", "Make a data set from other formats", cmd_data_import},
+    {"import", "[FORMAT] SRC DIR", "Make a data set from RDF, CSV, TSV or WordNet", cmd_data_import},
     {"family", "DIR", "Generate people whose relations follow known rules", cmd_data_family},
     {0}};
 
@@ -32,6 +32,8 @@ static int print_report(const cli_common *common, const char *folder, const vlp_
         json_integer(&json, "labels", report->labels);
         json_integer(&json, "duplicates", report->duplicates);
         json_integer(&json, "skipped", report->skipped);
+        json_integer(&json, "relation_labels", report->relation_labels);
+        json_integer(&json, "graph_names", report->graph_names);
         json_end_object(&json);
         putchar('\n');
         return cli_finish();
@@ -41,6 +43,9 @@ static int print_report(const cli_common *common, const char *folder, const vlp_
     printf("  train %s, valid %s, test %s\n", cli_count(report->triples[VLP_TRAIN]),
            cli_count(report->triples[VLP_VALID]), cli_count(report->triples[VLP_TEST]));
     if (report->labels) printf("  labels for %s\n", cli_things(report->labels, "entity"));
+    if (report->relation_labels)
+        printf("  labels for %s\n", cli_things(report->relation_labels, "relation"));
+    if (report->graph_names) printf("  %s dropped\n", cli_things(report->graph_names, "graph name"));
     if (report->duplicates) printf("  %s dropped\n", cli_things(report->duplicates, "repeated triple"));
     if (report->skipped) printf("  %s left out\n", cli_things(report->skipped, "statement"));
     return cli_finish();
@@ -50,9 +55,9 @@ static int print_report(const cli_common *common, const char *folder, const vlp_
 
 typedef struct making {
     vlp_split_options split;
-    vlp_table_options table;
-    bool keep_inverses, keep_literals;
-    const char *language;
+    vlp_file_options file;
+    char columns[3][256]; /* names of columns */
+    bool keep_inverses;
     vlp_family_options family;
 } making;
 
@@ -61,6 +66,7 @@ enum {
     KEY_TEST,
     KEY_BY_RELATION,
     KEY_ANY_ENTITY,
+    KEY_FORMAT,
     KEY_COLUMNS,
     KEY_SEPARATOR,
     KEY_HEADER,
@@ -85,12 +91,64 @@ enum {
             0                                                                                           \
     }
 
-/* "2,1,3": the columns of head, relation and tail. */
-static void parse_columns(int32_t columns[3], const char *text, struct argp_state *state) {
-    char end;
-    if (sscanf(text, "%d,%d,%d%c", &columns[0], &columns[1], &columns[2], &end) != 3)
-        argp_error(state, "--columns takes three column numbers such as 1,2,3, not '%s'",
-                   text_shown(text));
+#define FILE_OPTIONS                                                                                    \
+    {"format",                                                                                          \
+     KEY_FORMAT,                                                                                        \
+     "NAME",                                                                                            \
+     0,                                                                                                 \
+     "Format of the file: tsv, csv, ntriples, nquads, turtle or trig (by its extension, else by its "   \
+     "content)",                                                                                        \
+     1},                                                                                                \
+        {"columns",                                                                                     \
+         KEY_COLUMNS,                                                                                   \
+         "H,R,T",                                                                                       \
+         0,                                                                                             \
+         "csv, tsv: the columns of head, relation and tail, by number from 1 or by name in the header", \
+         1},                                                                                            \
+        {"separator",                                                                                   \
+         KEY_SEPARATOR,                                                                                 \
+         "CHAR",                                                                                        \
+         0,                                                                                             \
+         "csv, tsv: the column separator (a comma; a tab, for which \\t is written)",                   \
+         1},                                                                                            \
+    {                                                                                                   \
+        "header", KEY_HEADER, NULL, 0, "csv, tsv: skip the first row", 1                                \
+    }
+
+/* "2,1,3" or "from,kind,to": the columns of head, relation and tail. */
+static void parse_columns(making *chosen, const char *text, struct argp_state *state) {
+    const char *at = text;
+    for (int i = 0; i < 3; i++) {
+        size_t length = strcspn(at, ",");
+        if (length == 0 || length >= sizeof chosen->columns[i] || (at[length] == ',') != (i < 2))
+            argp_error(state,
+                       "--columns takes three column numbers or names such as 1,2,3 or from,kind,to, "
+                       "not '%s'",
+                       text_shown(text));
+        memcpy(chosen->columns[i], at, length);
+        chosen->columns[i][length] = '\0';
+        bool number = strspn(chosen->columns[i], "0123456789") == length;
+        if (number)
+            chosen->file.columns[i] =
+                (int32_t)cli_integer(state, "--columns", chosen->columns[i], 1, INT32_MAX);
+        chosen->file.column_names[i] = number ? NULL : chosen->columns[i];
+        at += length + 1;
+    }
+}
+
+/* The format with that name; VLP_FORMATS: there is none. */
+static vlp_format find_format(const char *name) {
+    int format = 0;
+    while (format < VLP_FORMATS && strcmp(vlp_format_name((vlp_format)format), name) != 0) format++;
+    return (vlp_format)format;
+}
+
+static vlp_format parse_format(struct argp_state *state, const char *name) {
+    vlp_format format = find_format(name);
+    if (format == VLP_FORMATS)
+        argp_error(state, "--format takes tsv, csv, ntriples, nquads, turtle, trig or auto, not '%s'",
+                   text_shown(name));
+    return format;
 }
 
 static error_t parse(int key, char *value, struct argp_state *state, void *own) {
@@ -108,26 +166,29 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
     case KEY_ANY_ENTITY:
         chosen->split.keep_entities = false;
         return 0;
+    case KEY_FORMAT:
+        chosen->file.format = parse_format(state, value);
+        return 0;
     case KEY_COLUMNS:
-        parse_columns(chosen->table.columns, value, state);
+        parse_columns(chosen, value, state);
         return 0;
     case KEY_SEPARATOR:
         if (strcmp(value, "\\t") == 0) value = "\t";
         if (strlen(value) != 1)
             argp_error(state, "--separator takes one character, not '%s'", text_shown(value));
-        chosen->table.separator = value[0];
+        chosen->file.separator = value[0];
         return 0;
     case KEY_HEADER:
-        chosen->table.header = true;
+        chosen->file.header = true;
         return 0;
     case KEY_INVERSES:
         chosen->keep_inverses = true;
         return 0;
     case KEY_LITERALS:
-        chosen->keep_literals = true;
+        chosen->file.keep_literals = true;
         return 0;
     case KEY_LANGUAGE:
-        chosen->language = value;
+        chosen->file.language = value;
         return 0;
     case KEY_FAMILIES:
         chosen->family.families = (int32_t)cli_integer(state, "--families", value, 1, 100000);
@@ -143,11 +204,11 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
     }
 }
 
-static making making_start(void) {
-    return (making){.split = VLP_SPLIT_OPTIONS_INIT,
-                    .table = VLP_TABLE_OPTIONS_INIT,
-                    .language = "en",
-                    .family = VLP_FAMILY_OPTIONS_INIT};
+static void making_start(making *chosen) {
+    *chosen = (making){.split = VLP_SPLIT_OPTIONS_INIT,
+                       .file = VLP_FILE_OPTIONS_INIT,
+                       .family = VLP_FAMILY_OPTIONS_INIT};
+    chosen->file.language = "en";
 }
 
 /* Copies the common options. */
@@ -158,68 +219,80 @@ static void apply_common(making *chosen, const cli_common *common) {
     chosen->family.seed = common->seed;
 }
 
+static int import_file(const cli_line *line, making *chosen, const char *source, const char *folder) {
+    vlp_import_report report;
+    if (vlp_import_file(&report, source, folder, &chosen->file, &chosen->split) != VLP_OK)
+        return cli_fail();
+    return print_report(&line->common, folder, &report);
+}
+
 int cmd_data_split(int argc, char **argv) {
-    static const struct argp_option options[] = {SPLIT_OPTIONS, {0}};
+    static const struct argp_option options[] = {SPLIT_OPTIONS, FILE_OPTIONS, {0}};
     static const cli_syntax syntax = {
         "vlp data split",
         "FILE DIR",
-        "Split a file of triples (.txt, .tsv, .nt, plain or .gz) into a new "
-        "folder with train, valid and test.",
+        "Split a file of triples into a new folder with train, valid and test. FILE is TSV (.tsv, "
+        ".txt), CSV (.csv), N-Triples (.nt), N-Quads (.nq), Turtle (.ttl) or TriG (.trig), also "
+        "compressed (.gz, .zst), or - for standard input. Every statement is a triple, those with "
+        "literals as well; `vlp data import` leaves literals out and makes labels of labels.",
         options,
         parse,
         2,
         2};
-    making chosen = making_start();
+    making chosen;
+    making_start(&chosen);
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     apply_common(&chosen, &line.common);
-    vlp_import_report report;
-    if (vlp_split_file(&report, line.arguments[0], line.arguments[1], &chosen.split) != VLP_OK)
-        return cli_fail();
-    return print_report(&line.common, line.arguments[1], &report);
+    chosen.file.keep_literals = chosen.file.keep_labels = true;
+    return import_file(&line, &chosen, line.arguments[0], line.arguments[1]);
 }
 
 int cmd_data_import(int argc, char **argv) {
     static const struct argp_option options[] = {
         SPLIT_OPTIONS,
-        {"columns", KEY_COLUMNS, "H,R,T", 0, "tsv: columns of head, relation, tail (1,2,3)", 1},
-        {"separator", KEY_SEPARATOR, "CHAR", 0, "tsv: the column separator (a tab)", 1},
-        {"header", KEY_HEADER, NULL, 0, "tsv: skip the first line", 1},
-        {"keep-literals", KEY_LITERALS, NULL, 0, "ntriples: keep literals as entities", 2},
-        {"language", KEY_LANGUAGE, "TAG", 0, "ntriples: the preferred language of labels (en)", 2},
+        FILE_OPTIONS,
+        {"keep-literals", KEY_LITERALS, NULL, 0, "RDF: keep literals as entities", 2},
+        {"language", KEY_LANGUAGE, "TAG", 0, "RDF: the preferred language of labels (en)", 2},
         {"keep-inverses", KEY_INVERSES, NULL, 0,
          "wordnet: keep pointers that are the inverse of another one (hyponym and hypernym)", 3},
         {0}};
-    static const cli_syntax syntax = {"vlp data import",
-                                      "wordnet SRC DIR\nntriples SRC DIR\ntsv SRC DIR",
-                                      "Make a data set, a new folder with train, valid, test and "
-                                      "labels, from WordNet's database folder "
-                                      "(Debian: /usr/share/wordnet), a file of N-Triples, or a table.",
-                                      options,
-                                      parse,
-                                      3,
-                                      3};
-    making chosen = making_start();
+    static const cli_syntax syntax = {
+        "vlp data import",
+        "SRC DIR\nFORMAT SRC DIR\nwordnet SRC DIR",
+        "Make a data set, a new folder with train, valid, test and labels, from a file of triples or "
+        "from "
+        "WordNet's database folder (Debian: /usr/share/wordnet). SRC is TSV (.tsv, .txt), CSV (.csv), "
+        "N-Triples (.nt), N-Quads (.nq), Turtle (.ttl) or TriG (.trig), also compressed (.gz, .zst), or "
+        "- for standard input. FORMAT is tsv, csv, ntriples, nquads, turtle or trig, as with --format. "
+        "Of RDF, rdfs:label and skos:prefLabel become labels, other literals are left out.",
+        options,
+        parse,
+        2,
+        3};
+    making chosen;
+    making_start(&chosen);
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     apply_common(&chosen, &line.common);
-    const char *kind = line.arguments[0], *source = line.arguments[1], *folder = line.arguments[2];
-    vlp_import_report report;
-    vlp_status status;
-    if (strcmp(kind, "wordnet") == 0) {
-        status = vlp_import_wordnet(&report, source, folder, chosen.keep_inverses, &chosen.split);
-    } else if (strcmp(kind, "ntriples") == 0) {
-        status = vlp_import_ntriples(&report, source, folder, chosen.keep_literals, chosen.language,
-                                     &chosen.split);
-    } else if (strcmp(kind, "tsv") == 0) {
-        status = vlp_import_table(&report, source, folder, &chosen.table, &chosen.split);
-    } else {
-        fprintf(stderr, "vlp data import: unknown format '%s'; it is wordnet, ntriples or tsv\n",
-                text_shown(kind));
+    const char *kind = line.count == 3 ? line.arguments[0] : NULL;
+    const char *source = line.arguments[line.count - 2], *folder = line.arguments[line.count - 1];
+    if (kind && strcmp(kind, "wordnet") == 0) {
+        vlp_import_report report;
+        if (vlp_import_wordnet(&report, source, folder, chosen.keep_inverses, &chosen.split) != VLP_OK)
+            return cli_fail();
+        return print_report(&line.common, folder, &report);
+    }
+    if (kind) chosen.file.format = find_format(kind);
+    if (chosen.file.format == VLP_FORMATS) {
+        fprintf(
+            stderr,
+            "vlp data import: unknown format '%s'; it is tsv, csv, ntriples, nquads, turtle, trig or "
+            "wordnet\n",
+            text_shown(kind));
         return EXIT_USAGE;
     }
-    if (status != VLP_OK) return cli_fail();
-    return print_report(&line.common, folder, &report);
+    return import_file(&line, &chosen, source, folder);
 }
 
 int cmd_data_family(int argc, char **argv) {
@@ -240,7 +313,8 @@ int cmd_data_family(int argc, char **argv) {
         parse,
         1,
         1};
-    making chosen = making_start();
+    making chosen;
+    making_start(&chosen);
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     apply_common(&chosen, &line.common);

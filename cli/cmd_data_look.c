@@ -39,12 +39,16 @@ static void stats_json(json_out *json, const vlp_dataset_stats *stats) {
     json_integer(json, "duplicates", duplicates);
     json_integer(json, "labels", stats->labels);
     json_integer(json, "bytes", stats->bytes);
+    json_integer(json, "relation_labels", stats->relation_labels);
+    json_integer(json, "graph_names", stats->graph_names);
 }
 
 static void stats_print(const char *folder, const vlp_dataset_stats *stats) {
     printf("%s: %s, %s", text_shown(folder), cli_things(stats->entities, "entity"),
            cli_things(stats->relations, "relation"));
     if (stats->labels) printf(", labels for %s", cli_count(stats->labels));
+    if (stats->relation_labels)
+        printf(", labels for %s", cli_things(stats->relation_labels, "relation"));
     printf("\n\n  %-6s %12s %12s %22s %22s\n", "", "triples", "duplicates", "entities not in train",
            "triples with them");
     for (int split = 0; split < VLP_SPLITS; split++) {
@@ -59,6 +63,7 @@ static void stats_print(const char *folder, const vlp_dataset_stats *stats) {
         if (stats->unseen_relations[split])
             printf("  %s has %s that are not in train\n", split_names[split],
                    cli_things(stats->unseen_relations[split], "relation"));
+    if (stats->graph_names) printf("  %s dropped\n", cli_things(stats->graph_names, "graph name"));
     printf("\n  %.1f MiB in memory\n", (double)stats->bytes / 0x1p20);
 }
 
@@ -95,7 +100,7 @@ static void print_triple(const vlp_dataset *data, vlp_triple triple) {
     const char *head = vlp_dataset_entity_label(data, triple.head);
     const char *tail = vlp_dataset_entity_label(data, triple.tail);
     printf("(%s, %s, %s)", text_shown(head ? head : vlp_dataset_entity_name(data, triple.head)),
-           text_shown(vlp_dataset_relation_name(data, triple.relation)),
+           text_shown(cli_relation(data, triple.relation)),
            text_shown(tail ? tail : vlp_dataset_entity_name(data, triple.tail)));
 }
 
@@ -127,8 +132,8 @@ static void print_splits(const vlp_dataset *data, const vlp_audit *audit) {
 }
 
 static void print_pair(const vlp_dataset *data, const vlp_relation_pair *pair) {
-    const char *first = text_shown(vlp_dataset_relation_name(data, pair->first));
-    const char *second = text_shown(vlp_dataset_relation_name(data, pair->second));
+    const char *first = text_shown(cli_relation(data, pair->first));
+    const char *second = text_shown(cli_relation(data, pair->second));
     if (pair->inverse && pair->first == pair->second)
         printf("  %s is symmetric", first);
     else

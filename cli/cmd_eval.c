@@ -151,11 +151,11 @@ static void metrics_json(json_out *json, const char *key, const vlp_metrics *met
 typedef enum group_kind { GROUP_RELATION, GROUP_SIDE, GROUP_MAPPING, GROUP_DISTANCE } group_kind;
 static const char *const group_names[] = {"relation", "side", "mapping", "distance"};
 
-/* The text of the value of a group; NULL for a number. */
-static const char *group_text(const vlp_dataset *data, group_kind kind, int32_t value) {
+/* The text of the value of a group; NULL for a number. `labels`: for people. */
+static const char *group_text(const vlp_dataset *data, group_kind kind, int32_t value, bool labels) {
     switch (kind) {
     case GROUP_RELATION:
-        return vlp_dataset_relation_name(data, value);
+        return labels ? cli_relation(data, value) : vlp_dataset_relation_name(data, value);
     case GROUP_SIDE:
         return value ? "tail" : "head";
     case GROUP_MAPPING:
@@ -171,7 +171,7 @@ static void groups_json(json_out *json, const vlp_dataset *data, group_kind kind
     snprintf(key, sizeof key, "by_%s", group_names[kind]);
     json_array(json, key);
     for (int64_t i = 0; i < groups->count; i++) {
-        const char *text = group_text(data, kind, groups->items[i].value);
+        const char *text = group_text(data, kind, groups->items[i].value, false);
         json_object(json, NULL);
         if (text && groups->items[i].value >= 0)
             json_string(json, group_names[kind], text);
@@ -281,7 +281,7 @@ static void print_groups(const vlp_dataset *data, group_kind kind, const vlp_gro
         if (component_has(components, c)) printf("  %6s", component_words_of[c].symbol);
     putchar('\n');
     for (int64_t i = 0; i < groups->count; i++) {
-        const char *text = group_text(data, kind, groups->items[i].value);
+        const char *text = group_text(data, kind, groups->items[i].value, true);
         snprintf(number, sizeof number, "%d", groups->items[i].value);
         print_columns(text ? text : number, &groups->items[i].metrics);
         for (int c = 0; c < VLP_COMPONENTS; c++)
@@ -340,6 +340,7 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
 /* Opens a regular file, or an inherited descriptor (/dev/fd/N). Opening any other FIFO would block.
  * Prints a message on failure. */
 static FILE *open_candidates(const char *path) {
+    if (strcmp(path, "-") == 0) path = "/dev/stdin";
     bool descriptor = strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0;
     struct stat info;
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), code = errno;

@@ -94,8 +94,7 @@ static void item_text(FILE *stream, const vlp_dataset *data, const vlp_mined *it
     fprintf(stream, names ? "%.6g\n" : "%8.4f  ", item->score);
     if (!names)
         fprintf(stream, "%s  %s  %s\n", predicting_readable(data, triple.head),
-                text_shown(vlp_dataset_relation_name(data, triple.relation)),
-                predicting_readable(data, triple.tail));
+                text_shown(cli_relation(data, triple.relation)), predicting_readable(data, triple.tail));
 }
 
 /* How many of the possible queries and triples were scored. */

@@ -141,7 +141,7 @@ static void answers_text(const output *out, const vlp_answers *answers) {
     const char *entity = predicting_readable(data, answers->query.entity);
     int32_t relation = answers->query.relation % vlp_dataset_relation_count(data);
     if (out->written > 0) putchar('\n');
-    printf("%s  %s  %s\n", tail ? entity : "?", text_shown(vlp_dataset_relation_name(data, relation)),
+    printf("%s  %s  %s\n", tail ? entity : "?", text_shown(cli_relation(data, relation)),
            tail ? "?" : entity);
     if (answers->prediction_count == 0) printf("  no answer that is not known\n");
     int widest = 0;

@@ -90,7 +90,7 @@ static void print_table(const vlp_dataset *data, const vlp_query *query, const v
     int64_t ignored;
     const vlp_triple *train = vlp_dataset_triples(data, VLP_TRAIN, &ignored);
     int32_t relations = vlp_dataset_relation_count(data);
-    const char *relation = vlp_dataset_relation_name(data, query->relation % relations);
+    const char *relation = cli_relation(data, query->relation % relations);
     if (query->relation < relations)
         printf("%s  %s  ?\n", readable(data, query->entity), text_shown(relation));
     else

@@ -151,7 +151,7 @@ static int compare(const void *left, const void *right) {
 static void print_reference(const vlp_dataset *data, vlp_answer_reference reference) {
     printf("%d hop%s  %s  %s  %s\n", reference.distance, reference.distance == 1 ? " " : "s",
            predicting_readable(data, reference.triple.head),
-           text_shown(vlp_dataset_relation_name(data, reference.triple.relation)),
+           text_shown(cli_relation(data, reference.triple.relation)),
            predicting_readable(data, reference.triple.tail));
 }
 

@@ -48,8 +48,7 @@ void predicting_paths_json(json_out *json, const vlp_dataset *data, const vlp_pr
 }
 
 static void print_step(const vlp_dataset *data, vlp_triple triple, bool forward) {
-    printf(forward ? " -%s-> %s" : " <-%s- %s",
-           text_shown(vlp_dataset_relation_name(data, triple.relation)),
+    printf(forward ? " -%s-> %s" : " <-%s- %s", text_shown(cli_relation(data, triple.relation)),
            predicting_readable(data, forward ? triple.tail : triple.head));
 }
 

@@ -174,7 +174,7 @@ static void draw_node(html_out *out, const picture *drawn, const graph_node *nod
 void report_graph(html_out *out, const vlp_dataset *data, const vlp_answers *answers) {
     picture whole = {.data = data}, *drawn = &whole;
     const char *relation =
-        vlp_dataset_relation_name(data, answers->query.relation % vlp_dataset_relation_count(data));
+        cli_relation(data, answers->query.relation % vlp_dataset_relation_count(data));
     collect(drawn, answers);
     lay_out(drawn);
     html_print(out,
@@ -222,7 +222,7 @@ static bool is_right(const vlp_dataset *data, vlp_split split, const vlp_query *
 
 static void query(html_out *out, const vlp_dataset *data, const vlp_query *query) {
     int32_t relations = vlp_dataset_relation_count(data);
-    const char *relation = vlp_dataset_relation_name(data, query->relation % relations);
+    const char *relation = cli_relation(data, query->relation % relations);
     bool forward = query->relation < relations;
     if (forward)
         report_entity(out, data, query->entity);
@@ -264,7 +264,7 @@ static void answer_list(html_out *out, const report *page, const report_run *run
 static void reference_list(html_out *out, const report_run *run, const vlp_answers *answers) {
     const vlp_prediction *best = &answers->predictions[0];
     int32_t relations = vlp_dataset_relation_count(run->data);
-    const char *relation = vlp_dataset_relation_name(run->data, answers->query.relation % relations);
+    const char *relation = cli_relation(run->data, answers->query.relation % relations);
     report_fold_begin(out, "The references as a list");
     report_table_begin(out, "References");
     html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">known triple</th>"

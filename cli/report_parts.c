@@ -88,7 +88,7 @@ static const vlp_groups *groups_of(const report_run *run, breakdown by) {
 static void value_text(html_out *out, const vlp_dataset *data, breakdown by, int32_t value) {
     static const char *const mappings[] = {"1-1", "1-N", "N-1", "N-N"};
     if (by == BY_RELATION)
-        html_name(out, vlp_dataset_relation_name(data, value));
+        html_name(out, cli_relation(data, value));
     else if (by == BY_SIDE)
         html_put(out, value ? "tail entity queries" : "head entity queries");
     else if (by == BY_MAPPING)

@@ -123,7 +123,7 @@ static void lay_out(picture *drawn) {
 static void triple_text(html_out *out, const vlp_dataset *data, vlp_triple triple) {
     html_text(out, report_entity_text(data, triple.head));
     html_put(out, " ");
-    html_text(out, vlp_dataset_relation_name(data, triple.relation));
+    html_text(out, cli_relation(data, triple.relation));
     html_put(out, " ");
     html_text(out, report_entity_text(data, triple.tail));
 }
@@ -159,8 +159,7 @@ static void draw_relation(html_out *out, const picture *drawn, const path_edge *
                (edge->to == 1 ? from : to)->y + edge->row * ROW + 17);
     triple_text(out, drawn->data, edge->triple);
     html_put(out, "</title>");
-    html_text_short(out, vlp_dataset_relation_name(drawn->data, edge->triple.relation),
-                    RELATION_COLUMNS);
+    html_text_short(out, cli_relation(drawn->data, edge->triple.relation), RELATION_COLUMNS);
     html_put(out, "</text>");
 }
 
@@ -205,7 +204,7 @@ static void draw(html_out *out, const vlp_dataset *data, int32_t entity, const v
 static void triple_markup(html_out *out, const vlp_dataset *data, vlp_triple triple) {
     report_entity(out, data, triple.head);
     html_put(out, " <span class=\"mono\">");
-    html_name(out, vlp_dataset_relation_name(data, triple.relation));
+    html_name(out, cli_relation(data, triple.relation));
     html_put(out, "</span> ");
     report_entity(out, data, triple.tail);
 }

@@ -62,8 +62,10 @@ static int64_t naive_rows(row rows[NAMES], const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static vlp_dictionary *entities;
+    static vlp_dictionary *entities, *relations;
     if (!entities) {
+        REQUIRE(vlp_dictionary_new(&relations) == VLP_OK);
+        REQUIRE(vlp_dictionary_add(relations, &(int32_t){0}, names[1]) == VLP_OK);
         REQUIRE(vlp_dictionary_new(&entities) == VLP_OK);
         for (int32_t i = 0, id; i < NAMES; i++) {
             vlp_span span = vlp_span_make(names[i], strlen(names[i]));
@@ -72,10 +74,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     row rows[NAMES] = {0};
     int64_t wrong = naive_rows(rows, data, size);
-    vlp_labels *labels = NULL;
+    vlp_labels *both[VLP_LABEL_KINDS] = {NULL};
+    const vlp_dictionary *const dictionaries[VLP_LABEL_KINDS] = {entities, relations};
     vlp_source *source = NULL;
     REQUIRE(vlp_source_open_memory(&source, "labels.tsv", data, size) == VLP_OK);
-    vlp_status status = vlp_labels_read(&labels, source, entities);
+    vlp_status status = vlp_labels_read(both, source, dictionaries);
+    const vlp_labels *labels = both[VLP_ENTITY_LABELS];
     REQUIRE(status == (wrong ? VLP_ERROR_FORMAT : VLP_OK));
     REQUIRE((labels != NULL) == (status == VLP_OK));
     if (wrong) {
@@ -90,8 +94,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             count += rows[i].label.length > 0;
         }
         REQUIRE(vlp_labels_count(labels) == count);
+        /* The relation has the name of an entity, and its label. */
+        REQUIRE(is_field(vlp_labels_label(both[VLP_RELATION_LABELS], 0), rows[1].label));
+        REQUIRE(is_field(vlp_labels_description(both[VLP_RELATION_LABELS], 0), rows[1].description));
     }
-    vlp_labels_free(labels);
+    for (int kind = 0; kind < VLP_LABEL_KINDS; kind++) vlp_labels_free(both[kind]);
     vlp_source_free(source);
     return 0;
 }

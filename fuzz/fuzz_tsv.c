@@ -28,7 +28,7 @@ static bool naive_fields(field fields[3], const uint8_t *line, size_t length) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    const line_format format = {vlp_parse_table, &vlp_tsv_layout};
+    const vlp_record_format format = {.parser = vlp_parse_table, .settings = &vlp_tsv_layout};
     vlp_piece whole = parse_piece(&format, data, size);
     int64_t number = 0;
     bool good = true;
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!good) REQUIRE(whole.error_line == number);
     check_cut(&format, &whole);
     if (one_in(data, size, 1 << 14)) check_reader(&format, &whole);
-    free_piece(&whole);
+    vlp_piece_free(&whole);
     return 0;
 }
 

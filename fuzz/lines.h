@@ -1,5 +1,5 @@
-/* Invariants of all line parsers: the result does not depend on the division into pieces, the number
- * of threads or repeated lines. */
+/* Invariants of all parsers of records: the result does not depend on the division into pieces, the
+ * number of threads or repeated lines. */
 #ifndef VLP_FUZZ_LINES_H
 #define VLP_FUZZ_LINES_H
 
@@ -9,12 +9,7 @@
 
 UNCOUNTED_BEGIN
 
-typedef struct line_format {
-    vlp_piece_parser parser;
-    const void *settings;
-} line_format;
-
-static inline vlp_piece parse_piece(const line_format *format, const void *text, size_t size) {
+static inline vlp_piece parse_piece(const vlp_record_format *format, const void *text, size_t size) {
     vlp_piece piece = {.text = text, .size = size};
     format->parser(&piece, format->settings);
     REQUIRE(piece.status == VLP_OK || piece.status == VLP_ERROR_FORMAT);
@@ -27,21 +22,18 @@ static inline vlp_piece parse_piece(const line_format *format, const void *text,
     return piece;
 }
 
-static inline void free_piece(vlp_piece *piece) {
-    vlp_free(piece->spans);
-    vlp_free(piece->arena);
-}
-
 static inline bool same_span(const vlp_span *span, const void *text, size_t length) {
     return span->length == length && memcmp(span->text, text, length) == 0 &&
            span->hash == vlp_name_hash(text, length);
 }
 
-/* Two pieces, divided after the first line end of the second half, give the same result as the whole. */
-static inline void check_cut(const line_format *format, const vlp_piece *whole) {
-    const char *newline = memchr(whole->text + whole->size / 2, '\n', whole->size - whole->size / 2);
-    if (!newline) return;
-    size_t cut = (size_t)(newline - whole->text) + 1;
+/* Two pieces, divided after the first record that ends in the second half, give the same result as the
+ * whole. */
+static inline void check_cut(const vlp_record_format *format, const vlp_piece *whole) {
+    const char *end = vlp_record_end(whole->text, whole->text + whole->size / 2,
+                                     whole->text + whole->size, format->quoted);
+    if (!end) return;
+    size_t cut = (size_t)(end - whole->text);
     int64_t lines = 0;
     for (size_t i = 0; i < cut; i++) lines += whole->text[i] == '\n';
     vlp_piece first = parse_piece(format, whole->text, cut);
@@ -50,6 +42,7 @@ static inline void check_cut(const line_format *format, const vlp_piece *whole) 
     int64_t spans = first.span_count + (good ? second.span_count : 0);
     REQUIRE(whole->status == (good ? second.status : first.status));
     REQUIRE(spans == whole->span_count);
+    if (whole->status == VLP_OK) REQUIRE(whole->graph_names == first.graph_names + second.graph_names);
     for (int64_t i = 0; i < spans; i++) {
         const vlp_span *span =
             i < first.span_count ? &first.spans[i] : &second.spans[i - first.span_count];
@@ -59,8 +52,8 @@ static inline void check_cut(const line_format *format, const vlp_piece *whole) 
         REQUIRE(whole->error_line == (good ? lines + second.error_line : first.error_line));
         REQUIRE(strcmp(whole->error, good ? second.error : first.error) == 0);
     }
-    free_piece(&first);
-    free_piece(&second);
+    vlp_piece_free(&first);
+    vlp_piece_free(&second);
 }
 
 static inline void check_name(const vlp_dictionary *dictionary, int32_t id, const vlp_span *span,
@@ -74,7 +67,7 @@ static inline void check_name(const vlp_dictionary *dictionary, int32_t id, cons
 }
 
 /* Reads a text that repeats the text of `whole` `copies` times. */
-static inline void check_read(const line_format *format, const vlp_piece *whole, const char *text,
+static inline void check_read(const vlp_record_format *format, const vlp_piece *whole, const char *text,
                               size_t size, int64_t copies, int32_t threads) {
     vlp_triple_list triples = {NULL, 0, 0};
     vlp_read_sink sink = {.triples = &triples};
@@ -82,9 +75,8 @@ static inline void check_read(const line_format *format, const vlp_piece *whole,
     REQUIRE(vlp_dictionary_new(&sink.entities) == VLP_OK);
     REQUIRE(vlp_dictionary_new(&sink.relations) == VLP_OK);
     REQUIRE(vlp_source_open_memory(&source, "input", text, size) == VLP_OK);
-    vlp_read_options options = {
-        .parser = format->parser, .settings = format->settings, .threads = threads};
-    REQUIRE(vlp_read_lines(&sink, source, &options) == whole->status);
+    vlp_read_options options = {.threads = threads};
+    REQUIRE(vlp_read_records(&sink, source, format, &options) == whole->status);
     if (whole->status != VLP_OK) {
         char message[512];
         snprintf(message, sizeof message, "input:%lld: %s", (long long)whole->error_line + 1,
@@ -110,7 +102,7 @@ static inline void check_read(const line_format *format, const vlp_piece *whole,
 }
 
 /* Through the complete reader: once unchanged, and once repeated so that two threads get work. */
-static inline void check_reader(const line_format *format, const vlp_piece *whole) {
+static inline void check_reader(const vlp_record_format *format, const vlp_piece *whole) {
     /* The reader, not the piece parser, removes a byte-order mark. */
     if (whole->size == 0 || vlp_bom_length(whole->text, whole->size) > 0) return;
     check_read(format, whole, whole->text, whole->size, 1, 1);

@@ -130,9 +130,10 @@ VLP_API bool vlp_is_loading(void);
 
 /* ---- 2. Data sets ---------------------------------------------------------------------------- */
 
-/* A folder with train, valid and test (the training, validation and test splits), each as .txt, .tsv or
- * .nt, plain or .gz, and optionally labels.tsv. Entities and relations are numbered from 0 in the order
- * in which they first appear, train before valid before test. Repeated lines of a split count once.
+/* A folder with train, valid and test (the training, validation and test splits), each in one of the
+ * formats of vlp_format, and optionally labels.tsv. Entities and relations are numbered from 0 in the
+ * order in which they first appear, train before valid before test. Repeated lines of a split count
+ * once.
  *
  * Queries run in both directions over one kind of relation: relation r + relation_count is the inverse
  * of relation r.
@@ -193,10 +194,12 @@ typedef struct vlp_dataset_content {
     const char *const *relation_names;     /* (relations), likewise */
     const char *const *entity_labels;      /* (entities), members NULL where there is none; NULL: none */
     const char *const *entity_descriptions; /* likewise */
+    const char *const *relation_labels;     /* (relations), likewise; since version 2 */
+    const char *const *relation_descriptions;
 } vlp_dataset_content;
-#define VLP_DATASET_CONTENT_VERSION 1
+#define VLP_DATASET_CONTENT_VERSION 2
 #define VLP_DATASET_CONTENT_INIT                                                                        \
-    { VLP_DATASET_CONTENT_VERSION, {NULL}, {0}, 0, 0, NULL, NULL, NULL, NULL }
+    { VLP_DATASET_CONTENT_VERSION, {NULL}, {0}, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* Makes a data set from triples in memory, by id. Ids stay as they are; where they are numbered in the
  * order in which names first appear, train before valid before test, the data set is that of a folder
@@ -222,9 +225,11 @@ VLP_API const char *vlp_dataset_relation_name(const vlp_dataset *dataset, int32_
  * NULL where there is none, and for an id out of range. */
 VLP_API const char *vlp_dataset_entity_label(const vlp_dataset *dataset, int32_t entity);
 VLP_API const char *vlp_dataset_entity_description(const vlp_dataset *dataset, int32_t entity);
+VLP_API const char *vlp_dataset_relation_label(const vlp_dataset *dataset, int32_t relation);
+VLP_API const char *vlp_dataset_relation_description(const vlp_dataset *dataset, int32_t relation);
 
-/* Puts the id of `name` into *out: of the entity with that name, or else of the only one with that
- * label; of the relation with that name. VLP_ERROR_UNKNOWN: there is none, or several have the label;
+/* Puts the id of `name` into *out: of the entity (or relation) with that name, or else of the only one
+ * with that label. VLP_ERROR_UNKNOWN: there is none, or several have the label;
  * the message names the nearest known names, and *out is -1. */
 VLP_API vlp_status vlp_dataset_find_entity(int32_t *out, const vlp_dataset *dataset, const char *name);
 VLP_API vlp_status vlp_dataset_find_relation(int32_t *out, const vlp_dataset *dataset, const char *name);
@@ -241,8 +246,10 @@ typedef struct vlp_dataset_stats {
     int64_t unseen_entities[VLP_SPLITS]; /* of the split, not in train; 0 for train */
     int64_t unseen_triples[VLP_SPLITS];  /* with such an entity */
     int64_t unseen_relations[VLP_SPLITS];
-    int64_t labels; /* entities with a label */
-    int64_t bytes;  /* memory held: names, ids, graph */
+    int64_t labels;          /* entities with a label */
+    int64_t bytes;           /* memory held: names, ids, graph */
+    int64_t relation_labels; /* relations with a label */
+    int64_t graph_names;     /* statements whose graph name was dropped (N-Quads, TriG) */
 } vlp_dataset_stats;
 
 /* Counts what is in a data set and writes it to *out. */
@@ -279,13 +286,52 @@ typedef struct vlp_split_options {
 #define VLP_SPLIT_OPTIONS_INIT                                                                          \
     { VLP_SPLIT_OPTIONS_VERSION, 0, 0.05, 0.05, false, true, 0, NULL }
 
+/* Formats of files of triples. A file in any of them may be compressed with gzip or zstd, which is
+ * recognized by its content. */
+typedef enum vlp_format {
+    VLP_FORMAT_AUTO = 0, /* by the extension, in front of .gz or .zst; .txt and others: by the content */
+    VLP_FORMAT_TSV,      /* .tsv: head, relation, tail, separated by tabs */
+    VLP_FORMAT_CSV,      /* .csv: RFC 4180; a header that names head, relation and tail (or subject,
+                            predicate, object; source, relation, target) is recognized */
+    VLP_FORMAT_NTRIPLES, /* .nt */
+    VLP_FORMAT_NQUADS,   /* .nq: graph names are dropped, and counted */
+    VLP_FORMAT_TURTLE,   /* .ttl */
+    VLP_FORMAT_TRIG,     /* .trig: likewise */
+    VLP_FORMATS
+} vlp_format;
+
+/* "tsv", "csv", "ntriples", "nquads", "turtle", "trig", and "auto"; NULL for another value. A constant.
+ * Thread-safe. */
+VLP_API const char *vlp_format_name(vlp_format format);
+
+/* How a file of triples is read. */
+typedef struct vlp_file_options {
+    int32_t version;
+    vlp_format format;
+    /* Tables: the columns of head, relation and tail, by number from 1, or by their names in the header
+     * (where a name is not NULL); all 0 and NULL: the table has these three and no others. */
+    int32_t columns[3];
+    const char *column_names[3];
+    char separator; /* tables: one ASCII character, not a line end or quote; 0: that of the format */
+    bool header;    /* tables: skip the first row; names of columns imply it */
+    /* Imports of RDF: literals, or rdfs:label and skos:prefLabel, stay triples, whose tails are entities
+     * named by the literal. Otherwise literals are left out, and labels become labels.tsv. */
+    bool keep_literals, keep_labels;
+    const char *language; /* imports of RDF: the labels preferred ("en"); NULL: any */
+} vlp_file_options;
+#define VLP_FILE_OPTIONS_VERSION 1
+#define VLP_FILE_OPTIONS_INIT                                                                           \
+    { VLP_FILE_OPTIONS_VERSION, VLP_FORMAT_AUTO, {0}, {NULL}, '\0', false, false, false, NULL }
+
 /* Counts of a finished import. */
 typedef struct vlp_import_report {
     int64_t entities, relations;
     int64_t triples[VLP_SPLITS];
-    int64_t labels;
-    int64_t duplicates; /* repeated triples that were dropped */
-    int64_t skipped;    /* statements left out: literals, redundant inverse pointers */
+    int64_t labels;          /* of entities */
+    int64_t duplicates;      /* repeated triples that were dropped */
+    int64_t skipped;         /* statements left out: literals, redundant inverse pointers */
+    int64_t relation_labels; /* of relations */
+    int64_t graph_names;     /* statements whose graph name was dropped */
 } vlp_import_report;
 
 /* Each of these functions writes a new data set into `folder`, completely or not at all. `out` (NULL:
@@ -293,29 +339,14 @@ typedef struct vlp_import_report {
  * file cannot be read or written; VLP_ERROR_FORMAT: a line is wrong, or there is no triple;
  * VLP_ERROR_STOPPED. */
 
-/* Divides the triples of `file` (.txt, .tsv, .nt, plain or .gz). */
+/* Divides the triples of `file` ("-": standard input), in the format of its extension. Of RDF every
+ * statement is a triple, those with literals and labels as well. */
 VLP_API vlp_status vlp_split_file(vlp_import_report *out, const char *file, const char *folder,
                                   const vlp_split_options *options);
 
-/* Reads `file` as N-Triples, takes rdfs:label and skos:prefLabel as labels, leaves other literals out
- * unless `keep_literals`, and divides the rest. `language`: the labels preferred ("en"); NULL: any. */
-VLP_API vlp_status vlp_import_ntriples(vlp_import_report *out, const char *file, const char *folder,
-                                       bool keep_literals, const char *language,
-                                       const vlp_split_options *options);
-
-/* How a delimited table is read: one triple per row, and no field contains the separator. */
-typedef struct vlp_table_options {
-    int32_t version;
-    int32_t columns[3]; /* of head, relation and tail, from 1, all different */
-    char separator;     /* one ASCII character, not a line end */
-    bool header;        /* skip the first row */
-} vlp_table_options;
-#define VLP_TABLE_OPTIONS_VERSION 1
-#define VLP_TABLE_OPTIONS_INIT                                                                          \
-    { VLP_TABLE_OPTIONS_VERSION, {1, 2, 3}, '\t', false }
-/* Reads `file` as a table and divides it. */
-VLP_API vlp_status vlp_import_table(vlp_import_report *out, const char *file, const char *folder,
-                                    const vlp_table_options *table, const vlp_split_options *options);
+/* Reads `file` ("-": standard input) as `how` says (NULL: the defaults) and divides its triples. */
+VLP_API vlp_status vlp_import_file(vlp_import_report *out, const char *file, const char *folder,
+                                   const vlp_file_options *how, const vlp_split_options *options);
 
 /* Reads the WordNet database files (data.noun and so on) of the folder `source`. Synsets become entities
  * with readable names (dog.n.01), their words the label and their gloss the description. Of a pointer
@@ -972,11 +1003,12 @@ VLP_API const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *cou
 /* ---- Files of queries and of triples ---- */
 
 /* Reads "head<TAB>relation<TAB>tail" line by line in bounded memory. Names are those of the data set; an
- * entity may also be given by a label that it alone has. A reader serves one thread at a time. */
+ * entity or a relation may also be given by a label that it alone has. A reader serves one thread at a
+ * time. */
 typedef struct vlp_triple_reader vlp_triple_reader;
-/* Opens the file `path`, plain or .gz ("-": standard input). `dataset` is borrowed until the reader is
- * freed with vlp_triple_reader_free. With `queries` every line is a query, with "?" for its head or its
- * tail, which reads as -1. VLP_ERROR_IO. */
+/* Opens the file `path`, plain, gzip or zstd ("-": standard input). `dataset` is borrowed until the
+ * reader is freed with vlp_triple_reader_free. With `queries` every line is a query, with "?" for its
+ * head or its tail, which reads as -1. VLP_ERROR_IO. */
 VLP_API vlp_status vlp_triple_reader_open(vlp_triple_reader **out, const vlp_dataset *dataset,
                                           const char *path, bool queries);
 /* Writes the next triple to *out and true to *more; at the end false to *more, and *out is untouched. A

@@ -78,11 +78,15 @@ static void data_sets(void **state) {
     GIVES(NULL, vlp_dataset_relation_name, NULL, 0);
     GIVES(NULL, vlp_dataset_entity_label, NULL, 0);
     GIVES(NULL, vlp_dataset_entity_description, NULL, 0);
+    GIVES(NULL, vlp_dataset_relation_label, NULL, 0);
+    GIVES(NULL, vlp_dataset_relation_description, NULL, 0);
     for (int i = 0; i < BAD_IDS; i++) {
         GIVES(NULL, vlp_dataset_entity_name, dataset, bad_id(i, entities));
         GIVES(NULL, vlp_dataset_relation_name, dataset, bad_id(i, relations));
         GIVES(NULL, vlp_dataset_entity_label, dataset, bad_id(i, entities));
         GIVES(NULL, vlp_dataset_entity_description, dataset, bad_id(i, entities));
+        GIVES(NULL, vlp_dataset_relation_label, dataset, bad_id(i, relations));
+        GIVES(NULL, vlp_dataset_relation_description, dataset, bad_id(i, relations));
     }
     assert_non_null(vlp_dataset_entity_label(dataset, entities - 1)); /* the family has labels */
     assert_non_null(vlp_dataset_relation_name(dataset, relations - 1));
@@ -146,19 +150,38 @@ static void making(void **state) {
     NULL_REFUSED(folder, vlp_split_file, NULL, file, NULL, NULL);
     VERSIONS_REFUSED(vlp_split_options, VLP_SPLIT_OPTIONS_INIT, vlp_split_file, NULL, file, new_folder,
                      &options);
-    NULL_REFUSED(file, vlp_import_ntriples, NULL, NULL, new_folder, false, NULL, NULL);
-    NULL_REFUSED(folder, vlp_import_ntriples, NULL, file, NULL, false, NULL, NULL);
-    VERSIONS_REFUSED(vlp_split_options, VLP_SPLIT_OPTIONS_INIT, vlp_import_ntriples, NULL, file,
-                     new_folder, false, NULL, &options);
-    NULL_REFUSED(file, vlp_import_table, NULL, NULL, new_folder, NULL, NULL);
-    NULL_REFUSED(folder, vlp_import_table, NULL, file, NULL, NULL, NULL);
-    VERSIONS_REFUSED(vlp_split_options, VLP_SPLIT_OPTIONS_INIT, vlp_import_table, NULL, file, new_folder,
+    NULL_REFUSED(file, vlp_import_file, NULL, NULL, new_folder, NULL, NULL);
+    NULL_REFUSED(folder, vlp_import_file, NULL, file, NULL, NULL, NULL);
+    VERSIONS_REFUSED(vlp_split_options, VLP_SPLIT_OPTIONS_INIT, vlp_import_file, NULL, file, new_folder,
                      NULL, &options);
-    VERSIONS_REFUSED(vlp_table_options, VLP_TABLE_OPTIONS_INIT, vlp_import_table, NULL, file, new_folder,
+    VERSIONS_REFUSED(vlp_file_options, VLP_FILE_OPTIONS_INIT, vlp_import_file, NULL, file, new_folder,
                      &options, NULL);
-    vlp_table_options table = VLP_TABLE_OPTIONS_INIT;
-    table.columns[1] = 0;
-    REFUSED("column 0", vlp_import_table, NULL, file, new_folder, &table, NULL);
+    static const struct {
+        vlp_format format;
+        int32_t columns[3];
+        const char *names[3];
+        char separator;
+        const char *message;
+    } wrong[] = {{VLP_FORMATS, {0}, {NULL}, 0, "there is no format 7"},
+                 {(vlp_format)-1, {0}, {NULL}, 0, "there is no format -1"},
+                 {VLP_FORMAT_AUTO, {1, 0, 2}, {NULL}, 0, "column 0"},
+                 {VLP_FORMAT_AUTO, {0}, {"a", NULL, "b"}, 0, "column 0"},
+                 {VLP_FORMAT_AUTO, {1, 2, -1}, {NULL}, 0, "column -1"},
+                 {VLP_FORMAT_AUTO, {1, 2, 1}, {NULL}, 0, "column 1 is given for two"},
+                 {VLP_FORMAT_CSV, {0}, {NULL}, '"', "the separator must be"},
+                 {VLP_FORMAT_CSV, {0}, {NULL}, '\n', "the separator must be"},
+                 {VLP_FORMAT_CSV, {0}, {NULL}, (char)0xc3, "the separator must be"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        vlp_file_options how = VLP_FILE_OPTIONS_INIT;
+        how.format = wrong[i].format;
+        memcpy(how.columns, wrong[i].columns, sizeof how.columns);
+        memcpy(how.column_names, wrong[i].names, sizeof how.column_names);
+        how.separator = wrong[i].separator;
+        REFUSED(wrong[i].message, vlp_import_file, NULL, file, new_folder, &how, NULL);
+    }
+    assert_string_equal(vlp_format_name(VLP_FORMAT_TURTLE), "turtle");
+    GIVES(NULL, vlp_format_name, VLP_FORMATS);
+    GIVES(NULL, vlp_format_name, (vlp_format)-1);
     NULL_REFUSED(source, vlp_import_wordnet, NULL, NULL, new_folder, false, NULL);
     NULL_REFUSED(folder, vlp_import_wordnet, NULL, data, NULL, false, NULL);
     VERSIONS_REFUSED(vlp_split_options, VLP_SPLIT_OPTIONS_INIT, vlp_import_wordnet, NULL, data,
@@ -166,8 +189,7 @@ static void making(void **state) {
     vlp_split_options split = VLP_SPLIT_OPTIONS_INIT;
     split.threads = INT32_MIN;
     REFUSED("threads", vlp_split_file, NULL, file, new_folder, &split);
-    REFUSED("threads", vlp_import_ntriples, NULL, file, new_folder, false, NULL, &split);
-    REFUSED("threads", vlp_import_table, NULL, file, new_folder, NULL, &split);
+    REFUSED("threads", vlp_import_file, NULL, file, new_folder, NULL, &split);
     REFUSED("threads", vlp_import_wordnet, NULL, data, new_folder, false, &split);
     split = (vlp_split_options)VLP_SPLIT_OPTIONS_INIT;
     split.valid = (double)NAN;

@@ -174,6 +174,31 @@ static void ids_stay(void **state) {
     assert_int_equal(found, 5);
     must(vlp_dataset_describe(&stats, dataset));
     assert_int_equal(stats.labels, 3);
+    assert_int_equal(stats.relation_labels, 0);
+    vlp_dataset_free(dataset);
+
+    /* Relations are found by their labels likewise: a name comes first, two with a label are none. */
+    const char *relation_labels[] = {"2", "same", "same"}, *relation_descriptions[] = {"zero", NULL, ""};
+    content.relations = 3;
+    content.relation_labels = relation_labels;
+    content.relation_descriptions = relation_descriptions;
+    must(vlp_dataset_from_ids(&dataset, &content, NULL));
+    assert_string_equal(vlp_dataset_relation_label(dataset, 0), "2");
+    assert_string_equal(vlp_dataset_relation_description(dataset, 0), "zero");
+    assert_null(vlp_dataset_relation_description(dataset, 2));
+    must(vlp_dataset_find_relation(&found, dataset, "2"));
+    assert_int_equal(found, 2);
+    assert_int_equal(vlp_dataset_find_relation(&found, dataset, "same"), VLP_ERROR_UNKNOWN);
+    assert_non_null(strstr(vlp_error_message(), "the label of 1 and of 2"));
+    must(vlp_dataset_describe(&stats, dataset));
+    assert_int_equal(stats.relation_labels, 3);
+    vlp_dataset_free(dataset);
+    relation_labels[0] = "zeroth";
+    must(vlp_dataset_from_ids(&dataset, &content, NULL));
+    must(vlp_dataset_find_relation(&found, dataset, "zeroth"));
+    assert_int_equal(found, 0);
+    assert_int_equal(vlp_dataset_find_relation(&found, dataset, "zeroht"), VLP_ERROR_UNKNOWN);
+    assert_non_null(strstr(vlp_error_message(), "nearest known: zeroth"));
     vlp_dataset_free(dataset);
 }
 
@@ -239,14 +264,23 @@ static void ids_are_checked(void **state) {
     changed.entity_labels = wrong;
     expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "the label of entity 1");
     changed = content;
+    changed.relation_labels = wrong + 1;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "the label of relation 0");
+    changed = content;
+    changed.relation_descriptions = wrong + 1;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "the description of relation 0");
+    changed = content;
+    changed.relations = 0;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "names or labels for 0 relations");
+    changed = content;
     changed.entities = 0;
     expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "names or labels for 0 entities");
     changed = content;
     changed.relations = -1;
     expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "-1 relations");
     changed = content;
-    changed.version = 2;
-    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "version 2");
+    changed.version = 3;
+    expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "version 3");
     changed = content;
     changed.counts[VLP_VALID] = -1;
     expect(vlp_dataset_from_ids(&dataset, &changed, NULL), dataset, "-1 triples in valid");
@@ -266,6 +300,7 @@ static void every_allocation_may_fail(void **state) {
     must(from_names(&whole, made));
     vlp_dataset_content content = content_of(whole, &names);
     content.entity_labels = content.entity_descriptions = content.entity_names;
+    content.relation_labels = content.relation_descriptions = content.relation_names;
     vlp_dataset_options options = {1, 1, NULL};
     failing_allocator memory;
     for (int way = 0; way < 2; way++) {

@@ -263,9 +263,7 @@ static void folders_are_checked_before_the_work(void **state) {
     const char *target = support_path(folder, "target"), *missing = support_path(folder, "missing");
     assert_int_equal(vlp_split_file(NULL, missing, target, NULL), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), "symbolic link"));
-    assert_int_equal(vlp_import_table(NULL, missing, target, NULL, NULL), VLP_ERROR_EXISTS);
-    assert_non_null(strstr(vlp_error_message(), "symbolic link"));
-    assert_int_equal(vlp_import_ntriples(NULL, missing, target, false, NULL, NULL), VLP_ERROR_EXISTS);
+    assert_int_equal(vlp_import_file(NULL, missing, target, NULL, NULL), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), "symbolic link"));
     assert_int_equal(vlp_import_wordnet(NULL, missing, target, false, NULL), VLP_ERROR_EXISTS);
     assert_non_null(strstr(vlp_error_message(), "symbolic link"));

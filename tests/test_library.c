@@ -63,7 +63,7 @@ static void header_stands_alone(void **state) {
                        "vlp_dataset_options dataset = VLP_DATASET_OPTIONS_INIT;\n"
                        "vlp_dataset_content content = VLP_DATASET_CONTENT_INIT;\n"
                        "vlp_split_options split = VLP_SPLIT_OPTIONS_INIT;\n"
-                       "vlp_table_options table = VLP_TABLE_OPTIONS_INIT;\n"
+                       "vlp_file_options file = VLP_FILE_OPTIONS_INIT;\n"
                        "vlp_family_options family = VLP_FAMILY_OPTIONS_INIT;\n"
                        "vlp_reference_options reference = VLP_REFERENCE_OPTIONS_INIT;\n"
                        "vlp_audit_options audit = VLP_AUDIT_OPTIONS_INIT;\n"

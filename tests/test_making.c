@@ -343,8 +343,9 @@ static void labels_of_a_language(void **state) {
         const char *folder = support_folder(), *target = support_path(folder, "made");
         support_write_text(folder, "all.nt", text);
         vlp_import_report report;
-        must(vlp_import_ntriples(&report, support_path(folder, "all.nt"), target, false,
-                                 cases[i].language, NULL));
+        vlp_file_options how = VLP_FILE_OPTIONS_INIT;
+        how.language = cases[i].language;
+        must(vlp_import_file(&report, support_path(folder, "all.nt"), target, &how, NULL));
         assert_int_equal(report.skipped, 1);
         assert_int_equal(report.labels, 2);
         vlp_dataset *dataset = open_folder(target);

@@ -168,7 +168,10 @@ static void renamed_graph(void **state) {
         char folder[64];
         snprintf(folder, sizeof folder, "%s", support_folder());
         write_renamed(&tiny, folder);
-        support_write_text(folder, "labels.tsv", "x0\tthe first\n");
+        char labels[256];
+        snprintf(labels, sizeof labels, "x0\tthe first\n%s\tthe relation\n",
+                 vlp_dataset_relation_name(tiny.dataset, 1));
+        support_write_text(folder, "labels.tsv", labels);
         vlp_evaluation *evaluation = evaluate(&tiny, false);
         collect(&own, &tiny, 0);
         vlp_predictions *explained = alone ? explain(&tiny, 0) : NULL;
@@ -191,6 +194,8 @@ static void renamed_graph(void **state) {
         int32_t labelled;
         must(vlp_dataset_find_entity(&labelled, names, "the first"));
         assert_int_equal(labelled, tiny.entities);
+        must(vlp_dataset_find_relation(&labelled, names, "the relation"));
+        assert_int_equal(labelled, 1);
         check_same_evaluation(&tiny, evaluation);
         collect(&there, &tiny, tiny.entities);
         assert_memory_equal(own.triples, there.triples, sizeof own.triples);

@@ -123,7 +123,7 @@ typedef struct bad_case {
 #define SUBJECT "a subject is an IRI in < > or a blank node _:label"
 #define PREDICATE "a predicate is an IRI in < >"
 #define OBJECT "an object is an IRI in < >, a blank node _:label or a literal in \" \""
-#define FOURTH "a fourth term; a statement has three (N-Quads are not read)"
+#define FOURTH "a fourth term; a statement of N-Triples has three"
 #define BEHIND "text after the full stop; a line is one statement"
 #define NO_STOP "no full stop after the object"
 #define ESCAPE "a backslash in a literal that does not start an escape"
@@ -364,13 +364,13 @@ static vlp_status read_text(graph *out, const char *text, size_t size, int32_t t
     *out = (graph){NULL, NULL, {NULL, 0, 0}};
     vlp_source *source = NULL;
     vlp_status status = VLP_OK;
-    vlp_read_options options = {.parser = vlp_parse_ntriples, .threads = threads};
+    vlp_record_format format = {.parser = vlp_parse_ntriples};
     VLP_CHECK(vlp_dictionary_new(&out->entities));
     VLP_CHECK(vlp_dictionary_new(&out->relations));
     VLP_CHECK(vlp_source_open_memory(&source, "graph.nt", text, size));
     vlp_read_sink sink = {
         .entities = out->entities, .relations = out->relations, .triples = &out->triples};
-    VLP_CHECK(vlp_read_lines(&sink, source, &options));
+    VLP_CHECK(vlp_read_records(&sink, source, &format, &(vlp_read_options){.threads = threads}));
 out:
     vlp_source_free(source);
     return status;

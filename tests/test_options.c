@@ -139,8 +139,8 @@ static const struct {
             __VA_ARGS__                                                                                 \
         }                                                                                               \
     }
-    ROW(vlp_dataset_options, 16),     ROW(vlp_dataset_content, 96),
-    ROW(vlp_split_options, 48),       ROW(vlp_table_options, 18),
+    ROW(vlp_dataset_options, 16),     ROW(vlp_dataset_content, 96, 112),
+    ROW(vlp_split_options, 48),       ROW(vlp_file_options, 64),
     ROW(vlp_family_options, 32),      ROW(vlp_reference_options, 32),
     ROW(vlp_audit_options, 48),       ROW(vlp_train_options, 64, 72),
     ROW(vlp_run_options, 40),         ROW(vlp_evaluation_options, 48, 57),
@@ -194,7 +194,7 @@ static void every_version_is_taken(void **state) {
     } while (0)
     CHECK(vlp_dataset_options, VLP_DATASET_OPTIONS_INIT);
     CHECK(vlp_split_options, VLP_SPLIT_OPTIONS_INIT);
-    CHECK(vlp_table_options, VLP_TABLE_OPTIONS_INIT);
+    CHECK(vlp_file_options, VLP_FILE_OPTIONS_INIT);
     CHECK(vlp_family_options, VLP_FAMILY_OPTIONS_INIT);
     CHECK(vlp_reference_options, VLP_REFERENCE_OPTIONS_INIT);
     CHECK(vlp_audit_options, VLP_AUDIT_OPTIONS_INIT);

@@ -31,9 +31,8 @@ static vlp_status read_source(result *read, vlp_source *source, int32_t threads)
     VLP_TRY(vlp_dictionary_new(&read->relations));
     vlp_read_sink sink = {
         .entities = read->entities, .relations = read->relations, .triples = &read->triples};
-    vlp_read_options options = {
-        .parser = vlp_parse_table, .settings = &vlp_tsv_layout, .threads = threads};
-    return vlp_read_lines(&sink, source, &options);
+    vlp_record_format format = {.parser = vlp_parse_table, .settings = &vlp_tsv_layout};
+    return vlp_read_records(&sink, source, &format, &(vlp_read_options){.threads = threads});
 }
 
 static vlp_status read_text(result *read, const char *text, size_t size, int32_t threads) {
@@ -192,7 +191,8 @@ static void refuses_what_it_should(void **state) {
         CASE("a\tr\tb\n\n",
              "text:2: 1 field where 3 are needed (head, relation, tail, separated by tabs)"),
         CASE("a\tr\tb\tc\n",
-             "text:1: 4 fields where 3 are needed (head, relation, tail, separated by tabs)"),
+             "text:1: 4 fields where 3 are needed (head, relation, tail, separated by tabs); an "
+             "import takes any columns, by name or number"),
         CASE("a\tr\tb\n\tr\tb\n", "text:2: an empty name (the head)"),
         CASE("a\tr\tb\na\tr\t\r\n", "text:2: an empty name (the tail)"),
         CASE("a\tr\tb\na\tr\rr\tc\n", "text:2: a control character in a name (the relation)"),
@@ -310,7 +310,7 @@ static void long_lines(void **state) {
 
 static void tables_with_other_columns(void **state) {
     (void)state;
-    vlp_table_options table = {1, {4, 2, 1}, ',', true};
+    vlp_file_options table = {1, VLP_FORMAT_TSV, {4, 2, 1}, {NULL}, ',', true, false, false, NULL};
     const char *text = "tail,relation,x,head\nt,r,1,h,extra\n";
     vlp_source *source = NULL;
     assert_int_equal(vlp_source_open_memory(&source, "csv", text, strlen(text)), VLP_OK);
@@ -319,17 +319,16 @@ static void tables_with_other_columns(void **state) {
     assert_int_equal(vlp_dictionary_new(&read.relations), VLP_OK);
     vlp_read_sink sink = {
         .entities = read.entities, .relations = read.relations, .triples = &read.triples};
-    vlp_read_options options = {
-        .parser = vlp_parse_table, .settings = &table, .skip_first_line = true, .threads = 1};
-    assert_int_equal(vlp_read_lines(&sink, source, &options), VLP_OK);
+    vlp_read_options options = {.file = &table, .threads = 1};
+    assert_int_equal(vlp_read_source(&sink, source, &options), VLP_OK);
     assert_int_equal(read.triples.count, 1);
     check_triple(&read, 0, "h", "r", "t");
     vlp_source_free(source);
     assert_int_equal(vlp_source_open_memory(&source, "csv", "header\nt,r,1\n", 13), VLP_OK);
-    assert_int_equal(vlp_read_lines(&sink, source, &options), VLP_ERROR_FORMAT);
+    assert_int_equal(vlp_read_source(&sink, source, &options), VLP_ERROR_FORMAT);
     assert_string_equal(vlp_error_message(),
                         "csv:2: 3 fields where at least 4 are needed (head, relation, "
-                        "tail, separated by the separator)");
+                        "tail, separated by commas)");
     vlp_source_free(source);
     result_free(&read);
 }
@@ -351,9 +350,8 @@ static void stops_when_asked(void **state) {
     vlp_read_sink sink = {
         .entities = read.entities, .relations = read.relations, .triples = &read.triples};
     vlp_observer observer = {.stop = stop_at_once};
-    vlp_read_options options = {
-        .parser = vlp_parse_table, .settings = &vlp_tsv_layout, .observer = &observer};
-    assert_int_equal(vlp_read_lines(&sink, source, &options), VLP_ERROR_STOPPED);
+    vlp_read_options options = {.observer = &observer};
+    assert_int_equal(vlp_read_source(&sink, source, &options), VLP_ERROR_STOPPED);
     vlp_source_free(source);
     result_free(&read);
     free(text);
@@ -440,11 +438,12 @@ static void cut_gzip_is_refused_in_any_steps(void **state) {
 
 /* ---- Labels ---- */
 
-static vlp_status read_labels(vlp_labels **labels, const vlp_dictionary *entities, const char *text,
+static vlp_status read_labels(vlp_labels *labels[2], const result *names, const char *text,
                               size_t size) {
+    const vlp_dictionary *const dictionaries[2] = {names->entities, names->relations};
     vlp_source *source = NULL;
     VLP_TRY(vlp_source_open_memory(&source, "labels", text, size));
-    vlp_status status = vlp_labels_read(labels, source, entities);
+    vlp_status status = vlp_labels_read(labels, source, dictionaries);
     vlp_source_free(source);
     return status;
 }
@@ -455,9 +454,15 @@ static void labels_are_read(void **state) {
     assert_int_equal(read_text(&read, "a\tr\tb\nc\tr\td\n", 12, 1), VLP_OK);
     const char *text =
         "\xef\xbb\xbf"
-        "a\tAn A\tthe first\r\nz\tnobody\nb\tB\na\tsecond\nc\t\tonly described\nc\tlate\n";
-    vlp_labels *labels = NULL;
-    assert_int_equal(read_labels(&labels, read.entities, text, strlen(text)), VLP_OK);
+        "a\tAn A\tthe first\r\nz\tunknown\nb\tB\na\tsecond\nc\t\tonly described\nc\tlate\n"
+        "r\tis near\tof places\n";
+    vlp_labels *both[2] = {NULL}, *labels = NULL;
+    assert_int_equal(read_labels(both, &read, text, strlen(text)), VLP_OK);
+    assert_string_equal(vlp_labels_label(both[VLP_RELATION_LABELS], 0), "is near");
+    assert_string_equal(vlp_labels_description(both[VLP_RELATION_LABELS], 0), "of places");
+    assert_int_equal(vlp_labels_count(both[VLP_RELATION_LABELS]), 1);
+    vlp_labels_free(both[VLP_RELATION_LABELS]);
+    labels = both[VLP_ENTITY_LABELS];
     assert_string_equal(vlp_labels_label(labels, 0), "An A");
     assert_string_equal(vlp_labels_description(labels, 0), "the first");
     assert_string_equal(vlp_labels_label(labels, 1), "B");
@@ -467,6 +472,11 @@ static void labels_are_read(void **state) {
     assert_null(vlp_labels_label(labels, 3));
     assert_int_equal(vlp_labels_count(labels), 2);
     vlp_labels_free(labels);
+    /* A byte-order mark alone is an empty file. */
+    assert_int_equal(read_labels(both, &read, "\xef\xbb\xbf", 3), VLP_OK);
+    assert_int_equal(vlp_labels_count(both[0]), 0);
+    vlp_labels_free(both[0]);
+    vlp_labels_free(both[1]);
     struct {
         const char *text;
         size_t size;
@@ -479,9 +489,9 @@ static void labels_are_read(void **state) {
                {"a\tb\nb\t\xff\n", 8, "labels:2: invalid UTF-8"},
                {"a\tb\x01\n", 5, "labels:1: a control character in a label"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(read_labels(&labels, read.entities, bad[i].text, bad[i].size),
-                         VLP_ERROR_FORMAT);
-        assert_null(labels);
+        assert_int_equal(read_labels(both, &read, bad[i].text, bad[i].size), VLP_ERROR_FORMAT);
+        assert_null(both[0]);
+        assert_null(both[1]);
         assert_string_equal(vlp_error_message(), bad[i].message);
     }
     result_free(&read);
@@ -500,14 +510,15 @@ static void every_allocation_may_fail(void **state) {
         do {
             failing_allocator_install(&memory, ++call);
             result read = {0};
-            vlp_labels *labels = NULL;
+            vlp_labels *labels[2] = {NULL};
             int64_t dropped;
             status = read_text(&read, text, size, threads);
             if (status == VLP_OK)
                 status = vlp_triple_list_unique(&read.triples, &dropped,
                                                 vlp_dictionary_size(read.entities), threads);
-            if (status == VLP_OK) status = read_labels(&labels, read.entities, "e1\tE 1\ne2\tE 2\n", 14);
-            vlp_labels_free(labels);
+            if (status == VLP_OK) status = read_labels(labels, &read, "e1\tE 1\ne2\tE 2\n", 14);
+            vlp_labels_free(labels[0]);
+            vlp_labels_free(labels[1]);
             result_free(&read);
             failing_allocator_remove(&memory);
             assert_int_equal(status, memory.failed ? VLP_ERROR_MEMORY : VLP_OK);

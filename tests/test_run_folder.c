@@ -32,7 +32,8 @@ static void write_odd_data(const char *folder) {
                        "<http://a/2> <http://r> <http://a/1> .\n");
     support_write_text(folder, "labels.tsv",
                        "http://a/1\tone, with a \"quote\"\tthe first\nhttp://a/2\t\tno label\n"
-                       "http://a/test\tonly in test\nhttp://a/\xc3\xa9\t ends in a space \t \n");
+                       "http://a/test\tonly in test\nhttp://a/\xc3\xa9\t ends in a space \t \n"
+                       "http://r\tis near\tof places\nhttp://s\t\tonly described\n");
 }
 
 static void same_texts(const char *left, const char *right) {
@@ -51,8 +52,12 @@ static void same_datasets(const vlp_dataset *left, const vlp_dataset *right) {
         same_texts(vlp_dataset_entity_description(left, i), vlp_dataset_entity_description(right, i));
         assert_int_equal(left->seen_entities[i], right->seen_entities[i]);
     }
-    for (int32_t i = 0; i < vlp_dataset_relation_count(left); i++)
+    for (int32_t i = 0; i < vlp_dataset_relation_count(left); i++) {
         same_texts(vlp_dataset_relation_name(left, i), vlp_dataset_relation_name(right, i));
+        same_texts(vlp_dataset_relation_label(left, i), vlp_dataset_relation_label(right, i));
+        same_texts(vlp_dataset_relation_description(left, i),
+                   vlp_dataset_relation_description(right, i));
+    }
 }
 
 static double mrr_of(const char *run, const char *data) {

@@ -253,11 +253,14 @@ static void files_of_queries(void **state) {
                                       {"a\x01\tr\t?\n", VLP_ERROR_FORMAT, "control character", {0}},
                                       {"a\xff\tr\t?\n", VLP_ERROR_FORMAT, "UTF-8", {0}},
                                       {"An apple\tr\t?\n", VLP_OK, NULL, {3, 0, -1}},
+                                      {"a,r,?\n", VLP_ERROR_FORMAT, "looks like CSV, not TSV", {0}},
+                                      {"<x:a> <x:r> <x:b> .\n", VLP_ERROR_FORMAT, "like N-Triples", {0}},
+                                      {"b\tfollows\t?\n", VLP_OK, NULL, {1, 1, -1}},
                                       {"?\tr\tb", VLP_OK, NULL, {-1, 0, 1}}};
     enum { LINES = sizeof lines / sizeof *lines };
     const char *folder = support_folder();
     support_write_text(folder, "train.txt", "a\tr\tb\nb\ts\tc\napple tree\tr\ta\n");
-    support_write_text(folder, "labels.tsv", "apple tree\tAn apple\n");
+    support_write_text(folder, "labels.tsv", "apple tree\tAn apple\ns\tfollows\n");
     char text[1024] = "";
     for (int i = 0; i < LINES; i++) strcat(text, lines[i].line);
     support_write_text(folder, "plain.tsv", text);

@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <zlib.h>
-
 char *vlp_path_join(const char *folder, const char *name) {
     size_t length = strlen(folder);
     const char *separator = length > 0 && folder[length - 1] == '/' ? "" : "/";
@@ -35,10 +33,8 @@ static bool names_descriptor(const char *path) {
     return strcmp(path, "/dev/stdin") == 0;
 }
 
-/* Opens a regular file, or any stream where `streams` allows it and the path names a descriptor. Any
- * other FIFO or device is refused: opening a FIFO blocks until it has a writer, and a device may have
- * no end. */
-static vlp_status open_input(int *out, struct stat *info, const char *path, bool streams) {
+/* Opening a FIFO blocks until it has a writer, and a device may have no end. */
+vlp_status vlp_input_open(int *out, struct stat *info, const char *path, bool streams) {
     vlp_status status = VLP_OK;
     int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return vlp_fail_io("open", path, errno);
@@ -64,7 +60,7 @@ vlp_status vlp_map_open(vlp_map *map, const char *path) {
     *map = (vlp_map){"", 0};
     int file = -1;
     struct stat info;
-    VLP_TRY(open_input(&file, &info, path, false));
+    VLP_TRY(vlp_input_open(&file, &info, path, false));
     vlp_status status = VLP_OK;
     if (info.st_size > 0) {
         void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
@@ -80,190 +76,4 @@ vlp_status vlp_map_open(vlp_map *map, const char *path) {
 void vlp_map_close(vlp_map *map) {
     if (map->size > 0) munmap((void *)(uintptr_t)map->data, map->size);
     *map = (vlp_map){"", 0};
-}
-
-/* ---- Reading a stream ---------------------------------------------------------------------------- */
-
-/* Calls inflate itself instead of gzread: gzread of zlib 1.2.13 does not report a truncated file when
- * the caller's buffer is full at the end of the compressed bytes. */
-enum { SOURCE_BUFFER = 1 << 18 };
-
-struct vlp_source {
-    char *name;
-    int file;             /* -1 when reading from memory */
-    unsigned char *input; /* (capacity); stream.next_in points to the unused part */
-    size_t capacity;
-    z_stream stream;
-    bool compressed;
-    bool inside;      /* within a gzip member, which is not complete yet */
-    bool ended;       /* end of file reached */
-    const char *data; /* (size), the first `position` bytes read; memory only */
-    size_t size, position;
-};
-
-static vlp_status source_new(vlp_source **out, const char *name) {
-    vlp_source *source = vlp_alloc_zero(1, sizeof *source);
-    if (!source) return vlp_fail_memory("a file reader");
-    source->name = vlp_string_copy(name);
-    if (!source->name) {
-        vlp_free(source);
-        return vlp_fail_memory("a file name");
-    }
-    source->file = -1;
-    *out = source;
-    return VLP_OK;
-}
-
-/* Reads from the file until `buffer` is full or the file ends. */
-static vlp_status read_file(vlp_source *source, void *buffer, size_t size, size_t *got) {
-    for (*got = 0; *got < size && !source->ended;) {
-        ssize_t count = read(source->file, (char *)buffer + *got, size - *got);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return vlp_fail_io("read", source->name, errno);
-        source->ended = count == 0;
-        *got += (size_t)count;
-    }
-    return VLP_OK;
-}
-
-/* Appends input to what is left in the buffer. */
-static vlp_status refill(vlp_source *source) {
-    size_t left = source->stream.avail_in, got;
-    if (left > 0) memmove(source->input, source->stream.next_in, left);
-    VLP_TRY(read_file(source, source->input + left, source->capacity - left, &got));
-    source->stream.next_in = source->input;
-    source->stream.avail_in = (unsigned)(left + got);
-    return VLP_OK;
-}
-
-static bool at_member(const vlp_source *source) {
-    const z_stream *stream = &source->stream;
-    return stream->avail_in >= 2 && stream->next_in[0] == 0x1f && stream->next_in[1] == 0x8b;
-}
-
-static void *inflate_allocate(void *opaque, unsigned count, unsigned size) {
-    (void)opaque;
-    return vlp_alloc(count, size);
-}
-
-static void inflate_release(void *opaque, void *memory) {
-    (void)opaque;
-    vlp_free(memory);
-}
-
-static vlp_status begin_inflating(vlp_source *source) {
-    source->stream.zalloc = inflate_allocate;
-    source->stream.zfree = inflate_release;
-    if (inflateInit2(&source->stream, 15 + 16) != Z_OK) return vlp_fail_memory("decompression");
-    source->compressed = source->inside = true;
-    return VLP_OK;
-}
-
-vlp_status vlp_source_open(vlp_source **out, const char *path) {
-    *out = NULL;
-    vlp_source *source = NULL;
-    VLP_TRY(source_new(&source, path));
-    vlp_status status = VLP_OK;
-    struct stat info;
-    VLP_CHECK(open_input(&source->file, &info, path, true));
-    source->capacity = SOURCE_BUFFER;
-    /* A small file gets a small buffer. */
-    if (S_ISREG(info.st_mode) && info.st_size < SOURCE_BUFFER)
-        source->capacity = (size_t)info.st_size + 2;
-    source->input = vlp_alloc(source->capacity, 1);
-    if (!source->input) {
-        status = vlp_fail_memory("a file buffer");
-        goto out;
-    }
-    VLP_CHECK(refill(source));
-    if (at_member(source)) VLP_CHECK(begin_inflating(source));
-out:
-    if (status != VLP_OK) {
-        vlp_source_free(source);
-        return status;
-    }
-    *out = source;
-    return VLP_OK;
-}
-
-vlp_status vlp_source_open_memory(vlp_source **out, const char *name, const void *data, size_t size) {
-    *out = NULL;
-    VLP_TRY(source_new(out, name));
-    (*out)->data = data;
-    (*out)->size = size;
-    return VLP_OK;
-}
-
-static vlp_status read_plain(vlp_source *source, void *buffer, size_t size, size_t *got) {
-    size_t taken = source->stream.avail_in < size ? source->stream.avail_in : size;
-    memcpy(buffer, source->stream.next_in, taken);
-    source->stream.next_in += taken;
-    source->stream.avail_in -= (unsigned)taken;
-    VLP_TRY(read_file(source, (char *)buffer + taken, size - taken, got));
-    *got += taken;
-    return VLP_OK;
-}
-
-/* Inflates at most `size` bytes; *got is 0 at the end. */
-static vlp_status inflate_some(vlp_source *source, void *buffer, size_t size, size_t *got) {
-    z_stream *stream = &source->stream;
-    if (stream->avail_in < 2 && !source->ended) VLP_TRY(refill(source));
-    if (!source->inside) {
-        if (!at_member(source)) { /* bytes after the last member are padding */
-            stream->avail_in = 0;
-            source->ended = true;
-            return VLP_OK;
-        }
-        inflateReset(stream);
-        source->inside = true;
-    }
-    stream->next_out = buffer;
-    stream->avail_out = size < 1u << 30 ? (unsigned)size : 1u << 30;
-    unsigned capacity = stream->avail_out;
-    int code = inflate(stream, Z_NO_FLUSH);
-    *got = capacity - stream->avail_out;
-    source->inside = code != Z_STREAM_END;
-    if (code == Z_OK || code == Z_STREAM_END) return VLP_OK;
-    if (code == Z_MEM_ERROR) return vlp_fail_memory("decompression");
-    if (code == Z_BUF_ERROR)
-        return vlp_fail(VLP_ERROR_FORMAT, "%s: the gzip data ends too early; the file is truncated",
-                        source->name);
-    return vlp_fail(VLP_ERROR_FORMAT, "%s: damaged gzip data (%s)", source->name,
-                    stream->msg ? stream->msg : "unknown cause");
-}
-
-static bool has_more(const vlp_source *source) {
-    return source->inside || source->stream.avail_in > 0 || !source->ended;
-}
-
-vlp_status vlp_source_read(vlp_source *source, void *buffer, size_t size, size_t *got) {
-    *got = 0;
-    if (source->file < 0) {
-        size_t left = source->size - source->position;
-        size_t take = size < left ? size : left;
-        if (take > 0) memcpy(buffer, source->data + source->position, take);
-        source->position += take;
-        *got = take;
-        return VLP_OK;
-    }
-    if (!source->compressed) return read_plain(source, buffer, size, got);
-    while (*got < size && has_more(source)) {
-        size_t count = 0;
-        VLP_TRY(inflate_some(source, (char *)buffer + *got, size - *got, &count));
-        *got += count;
-    }
-    return VLP_OK;
-}
-
-const char *vlp_source_name(const vlp_source *source) {
-    return source->name;
-}
-
-void vlp_source_free(vlp_source *source) {
-    if (!source) return;
-    if (source->compressed) inflateEnd(&source->stream);
-    if (source->file >= 0) close(source->file);
-    vlp_free(source->input);
-    vlp_free(source->name);
-    vlp_free(source);
 }

@@ -1,5 +1,5 @@
-/* Files: mapped for reading, read as a byte stream (plain, gzip or memory), and replaced atomically: a
- * reader sees either the old or the complete new content. */
+/* Files: mapped for reading, read as a byte stream (plain, gzip, zstd or memory), and replaced
+ * atomically: a reader sees either the old or the complete new content. */
 #ifndef VLP_BASE_FILE_H
 #define VLP_BASE_FILE_H
 
@@ -17,12 +17,17 @@ void vlp_map_close(vlp_map *map);
 
 /* ---- A stream of bytes ---- */
 typedef struct vlp_source vlp_source;
-/* gzip is recognized by its content. `path` is a regular file, or names a descriptor (/dev/stdin,
- * /dev/fd/N), which may be a pipe; any other FIFO or device is refused. */
+/* gzip and zstd are recognized by their content and decompressed in bounded memory. `path` is a regular
+ * file, "-" for standard input, or names a descriptor (/dev/stdin, /dev/fd/N), which may be a pipe; any
+ * other FIFO or device is refused. */
 vlp_status vlp_source_open(vlp_source **out, const char *path);
 vlp_status vlp_source_open_memory(vlp_source **out, const char *name, const void *data, size_t size);
 /* Fills `buffer`; *got < size only at the end of the source. */
 vlp_status vlp_source_read(vlp_source *source, void *buffer, size_t size, size_t *got);
+/* The first bytes of the source, VLP_PEEK of them unless it ends before; to be called before any read,
+ * which then returns them again. Borrowed until the first read. */
+enum { VLP_PEEK = 1 << 16 };
+vlp_status vlp_source_peek(vlp_source *source, const char **text, size_t *size);
 const char *vlp_source_name(const vlp_source *source); /* for messages */
 void vlp_source_free(vlp_source *source);
 
@@ -64,6 +69,12 @@ void vlp_staging_free(vlp_staging *staging); /* removes an uncommitted folder */
 /* "folder/name", to be freed; NULL when out of memory. */
 char *vlp_path_join(const char *folder, const char *name);
 bool vlp_path_exists(const char *path);
+
+/* ---- Shared by file.c and source.c ---- */
+/* Opens a regular file for reading, or any stream where `streams` allows it and the path names a
+ * descriptor. Any other FIFO or device is refused. */
+struct stat;
+vlp_status vlp_input_open(int *out, struct stat *info, const char *path, bool streams);
 
 /* ---- Shared by writer.c and staging.c ---- */
 /* VLP_OK if the parent folder of `path` exists and is writable. Messages name `shown`. */

@@ -10,9 +10,10 @@
     const vlp_options_kind type##_kind = {#type, newest, {__VA_ARGS__}}
 
 KIND(vlp_dataset_options, VLP_DATASET_OPTIONS_VERSION, END(vlp_dataset_options, observer));
-KIND(vlp_dataset_content, VLP_DATASET_CONTENT_VERSION, END(vlp_dataset_content, entity_descriptions));
+KIND(vlp_dataset_content, VLP_DATASET_CONTENT_VERSION, END(vlp_dataset_content, entity_descriptions),
+     END(vlp_dataset_content, relation_descriptions));
 KIND(vlp_split_options, VLP_SPLIT_OPTIONS_VERSION, END(vlp_split_options, observer));
-KIND(vlp_table_options, VLP_TABLE_OPTIONS_VERSION, END(vlp_table_options, header));
+KIND(vlp_file_options, VLP_FILE_OPTIONS_VERSION, END(vlp_file_options, language));
 KIND(vlp_family_options, VLP_FAMILY_OPTIONS_VERSION, END(vlp_family_options, seed));
 KIND(vlp_reference_options, VLP_REFERENCE_OPTIONS_VERSION, END(vlp_reference_options, observer));
 KIND(vlp_audit_options, VLP_AUDIT_OPTIONS_VERSION, END(vlp_audit_options, references));

@@ -26,7 +26,7 @@ typedef struct vlp_options_kind {
     DO(vlp_dataset_options)                                                                             \
     DO(vlp_dataset_content)                                                                             \
     DO(vlp_split_options)                                                                               \
-    DO(vlp_table_options)                                                                               \
+    DO(vlp_file_options)                                                                                \
     DO(vlp_family_options)                                                                              \
     DO(vlp_reference_options)                                                                           \
     DO(vlp_audit_options)                                                                               \

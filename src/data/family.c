@@ -512,7 +512,7 @@ static vlp_status write_world(vlp_import_report *report, vlp_staging *staging, w
     VLP_CHECK(name_relations(names, w, id_of));
     VLP_CHECK(write_hops(staging, w, entities));
     renumber(w, id_of);
-    vlp_output output = {entities, names, w->splits, label_of};
+    vlp_output output = {entities, names, w->splits, label_of, NULL};
     VLP_CHECK(vlp_output_write(report, staging, &output));
 out:
     vlp_dictionary_free(entities);

@@ -1,15 +1,17 @@
-/* Data sets from files of triples: read, remove repeated triples, split, write. */
+/* Data sets from files of triples: read, take labels of RDF out, remove repeated triples, split, write.
+ */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/options.h"
 #include "data/output.h"
+#include "graph/format.h"
 
 /* A data set under construction. */
 typedef struct pending {
     vlp_dictionary *entities, *relations;
     vlp_triple_list triples;
-    char **labels; /* (entities) or NULL */
+    char **labels, **relation_labels; /* (entities), (relations); or NULL */
 } pending;
 
 static vlp_status pending_new(pending *work) {
@@ -18,10 +20,14 @@ static vlp_status pending_new(pending *work) {
     return vlp_dictionary_new(&work->relations);
 }
 
+static void free_labels(char **labels, const vlp_dictionary *names) {
+    for (int32_t i = 0; labels && i < vlp_dictionary_size(names); i++) vlp_free(labels[i]);
+    vlp_free(labels);
+}
+
 static void pending_free(pending *work) {
-    if (work->labels)
-        for (int32_t i = 0; i < vlp_dictionary_size(work->entities); i++) vlp_free(work->labels[i]);
-    vlp_free(work->labels);
+    free_labels(work->labels, work->entities);
+    free_labels(work->relation_labels, work->relations);
     vlp_triple_list_free(&work->triples);
     vlp_dictionary_free(work->entities);
     vlp_dictionary_free(work->relations);
@@ -41,11 +47,11 @@ static vlp_status finish(vlp_import_report *report, pending *work, const char *s
     vlp_staging *staging = NULL;
     if (work->triples.count == 0) return vlp_fail(VLP_ERROR_FORMAT, "%s has no triples", source);
     int32_t entities = vlp_dictionary_size(work->entities);
-    VLP_CHECK(vlp_triple_list_unique(&work->triples, &report->duplicates, entities, options->threads));
     VLP_CHECK(
         vlp_divide(splits, &work->triples, entities, vlp_dictionary_size(work->relations), options));
     VLP_CHECK(vlp_staging_open(&staging, folder));
-    vlp_output output = {work->entities, work->relations, splits, (const char *const *)work->labels};
+    vlp_output output = {work->entities, work->relations, splits, (const char *const *)work->labels,
+                         (const char *const *)work->relation_labels};
     VLP_CHECK(vlp_output_write(report, staging, &output));
     VLP_CHECK(vlp_staging_commit(&staging));
 out:
@@ -54,80 +60,7 @@ out:
     return status;
 }
 
-/* ---- Plain files --------------------------------------------------------------------------------- */
-
-vlp_status vlp_split_file(vlp_import_report *out, const char *file, const char *folder,
-                          const vlp_split_options *given) {
-    VLP_REQUIRE(file);
-    VLP_REQUIRE(folder);
-    vlp_split_options options = VLP_SPLIT_OPTIONS_INIT;
-    VLP_TRY(VLP_OPTIONS_TAKE(vlp_split_options, &options, given));
-    VLP_TRY(vlp_check_threads(options.threads));
-    vlp_import_report report = {0};
-    pending work = {0};
-    vlp_status status = VLP_OK;
-    VLP_CHECK(vlp_staging_check(folder));
-    VLP_CHECK(pending_new(&work));
-    vlp_read_sink sink = sink_of(&work);
-    VLP_CHECK(vlp_read_file(&sink, file, options.threads, options.observer));
-    VLP_CHECK(finish(&report, &work, file, folder, &options));
-    report.duplicates += sink.repeated;
-    if (out) *out = report;
-out:
-    pending_free(&work);
-    return status;
-}
-
-static vlp_status check_table(const vlp_table_options *table) {
-    for (int i = 0; i < 3; i++) {
-        if (table->columns[i] < 1)
-            return vlp_fail(VLP_ERROR_ARGUMENT, "column %d; columns count from 1", table->columns[i]);
-        for (int j = 0; j < i; j++)
-            if (table->columns[i] == table->columns[j])
-                return vlp_fail(VLP_ERROR_ARGUMENT,
-                                "column %d is given for two of head, relation and tail",
-                                table->columns[i]);
-    }
-    if (table->separator == '\n' || table->separator == '\r' || (table->separator & 0x80))
-        return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "the separator must be one ASCII character other than a line end");
-    return VLP_OK;
-}
-
-vlp_status vlp_import_table(vlp_import_report *out, const char *file, const char *folder,
-                            const vlp_table_options *given_table, const vlp_split_options *given) {
-    VLP_REQUIRE(file);
-    VLP_REQUIRE(folder);
-    vlp_split_options options = VLP_SPLIT_OPTIONS_INIT;
-    VLP_TRY(VLP_OPTIONS_TAKE(vlp_split_options, &options, given));
-    VLP_TRY(vlp_check_threads(options.threads));
-    vlp_table_options table = VLP_TABLE_OPTIONS_INIT;
-    VLP_TRY(VLP_OPTIONS_TAKE(vlp_table_options, &table, given_table));
-    VLP_TRY(check_table(&table));
-    vlp_import_report report = {0};
-    vlp_source *source = NULL;
-    pending work = {0};
-    vlp_status status = VLP_OK;
-    VLP_CHECK(vlp_staging_check(folder));
-    VLP_CHECK(pending_new(&work));
-    VLP_CHECK(vlp_source_open(&source, file));
-    vlp_read_sink sink = sink_of(&work);
-    vlp_read_options reading = {.parser = vlp_parse_table,
-                                .settings = &table,
-                                .skip_first_line = table.header,
-                                .threads = options.threads,
-                                .observer = options.observer};
-    VLP_CHECK(vlp_read_lines(&sink, source, &reading));
-    VLP_CHECK(finish(&report, &work, file, folder, &options));
-    report.duplicates += sink.repeated;
-    if (out) *out = report;
-out:
-    vlp_source_free(source);
-    pending_free(&work);
-    return status;
-}
-
-/* ---- N-Triples with labels ----------------------------------------------------------------------- */
+/* ---- Labels of RDF ------------------------------------------------------------------------------- */
 
 static bool is_literal(const char *name) {
     return name[0] == '"';
@@ -184,73 +117,115 @@ static vlp_status keep_triple(pending *work, const pending *read, vlp_triple tri
     return VLP_OK;
 }
 
-/* Chooses the best label of every entity of `work` among the literals of `read`. */
+/* The labels of one kind of names. */
+typedef struct label_choice {
+    const vlp_dictionary *names;
+    char **labels; /* (names) */
+    int8_t *rank;  /* (names) of the labels */
+} label_choice;
+
+static vlp_status choice_start(label_choice *choice, const vlp_dictionary *names) {
+    choice->names = names;
+    choice->labels = vlp_alloc_zero((size_t)vlp_dictionary_size(names), sizeof *choice->labels);
+    choice->rank = vlp_alloc_zero((size_t)vlp_dictionary_size(names), sizeof *choice->rank);
+    return choice->labels && choice->rank ? VLP_OK : vlp_fail_memory("labels");
+}
+
+/* Takes a literal as the label of a name, if it is better than the one before. */
+static vlp_status offer(label_choice *choice, const char *name, const char *literal, int rank) {
+    int32_t id = vlp_dictionary_find(choice->names, name, strlen(name));
+    if (id < 0 || rank <= choice->rank[id]) return VLP_OK;
+    char *text = label_text(literal);
+    if (!text) return vlp_fail_memory("labels");
+    vlp_free(choice->labels[id]);
+    choice->labels[id] = text;
+    choice->rank[id] = (int8_t)rank;
+    return VLP_OK;
+}
+
+/* Chooses the best label of every name of `work` among the literals of `read`. */
 static vlp_status choose_labels(pending *work, const pending *read, const char *language) {
-    int32_t entities = vlp_dictionary_size(work->entities);
-    work->labels = vlp_alloc_zero((size_t)entities, sizeof *work->labels);
-    int8_t *rank = vlp_alloc_zero((size_t)entities, sizeof *rank);
-    vlp_status status = work->labels && rank ? VLP_OK : vlp_fail_memory("labels");
-    for (int64_t i = 0; status == VLP_OK && i < read->triples.count; i++) {
+    vlp_status status = VLP_OK;
+    label_choice entities = {0}, relations = {0};
+    VLP_CHECK(choice_start(&entities, work->entities));
+    VLP_CHECK(choice_start(&relations, work->relations));
+    for (int64_t i = 0; i < read->triples.count; i++) {
         vlp_triple triple = read->triples.items[i];
         const char *literal = vlp_dictionary_name(read->entities, triple.tail);
         if (!is_literal(literal)) continue;
         if (!is_label_relation(vlp_dictionary_name(read->relations, triple.relation))) continue;
-        int32_t entity =
-            vlp_dictionary_find(work->entities, vlp_dictionary_name(read->entities, triple.head),
-                                vlp_dictionary_name_length(read->entities, triple.head));
-        int welcome = label_rank(literal, language);
-        if (entity < 0 || welcome <= rank[entity]) continue;
-        char *text = label_text(literal);
-        if (!text) status = vlp_fail_memory("labels");
-        vlp_free(work->labels[entity]);
-        work->labels[entity] = text;
-        rank[entity] = (int8_t)welcome;
+        const char *name = vlp_dictionary_name(read->entities, triple.head);
+        int rank = label_rank(literal, language);
+        VLP_CHECK(offer(&entities, name, literal, rank));
+        VLP_CHECK(offer(&relations, name, literal, rank));
     }
-    vlp_free(rank);
+out:
+    work->labels = entities.labels;
+    work->relation_labels = relations.labels;
+    vlp_free(entities.rank);
+    vlp_free(relations.rank);
     return status;
 }
 
-vlp_status vlp_import_ntriples(vlp_import_report *out, const char *file, const char *folder,
-                               bool keep_literals, const char *language,
-                               const vlp_split_options *given) {
+/* Moves the triples of `read` to `work`, less the literals that are left out, with labels. */
+static vlp_status take_labels(pending *work, int64_t *skipped, const pending *read,
+                              const vlp_file_options *how) {
+    for (int64_t i = 0; i < read->triples.count; i++) {
+        vlp_triple triple = read->triples.items[i];
+        if (is_literal(vlp_dictionary_name(read->entities, triple.tail))) {
+            bool label = is_label_relation(vlp_dictionary_name(read->relations, triple.relation));
+            if (!(label ? how->keep_labels : how->keep_literals)) {
+                *skipped += !label;
+                continue;
+            }
+        }
+        VLP_TRY(keep_triple(work, read, triple));
+    }
+    return how->keep_labels ? VLP_OK : choose_labels(work, read, how->language);
+}
+
+/* ---- Importing ----------------------------------------------------------------------------------- */
+
+vlp_status vlp_import_file(vlp_import_report *out, const char *file, const char *folder,
+                           const vlp_file_options *given_how, const vlp_split_options *given) {
     VLP_REQUIRE(file);
     VLP_REQUIRE(folder);
     vlp_split_options options = VLP_SPLIT_OPTIONS_INIT;
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_split_options, &options, given));
     VLP_TRY(vlp_check_threads(options.threads));
+    vlp_file_options how = VLP_FILE_OPTIONS_INIT;
+    VLP_TRY(VLP_OPTIONS_TAKE(vlp_file_options, &how, given_how));
+    VLP_TRY(vlp_file_options_check(&how));
     vlp_import_report report = {0};
-    vlp_source *source = NULL;
     pending read = {0}, work = {0};
     vlp_status status = VLP_OK;
     VLP_CHECK(vlp_staging_check(folder));
     VLP_CHECK(pending_new(&read));
-    VLP_CHECK(pending_new(&work));
-    VLP_CHECK(vlp_source_open(&source, file));
     vlp_read_sink sink = sink_of(&read);
-    vlp_read_options reading = {
-        .parser = vlp_parse_ntriples, .threads = options.threads, .observer = options.observer};
-    VLP_CHECK(vlp_read_lines(&sink, source, &reading));
-    int64_t repeated = 0;
-    VLP_CHECK(vlp_triple_list_unique(&read.triples, &repeated, vlp_dictionary_size(read.entities),
-                                     options.threads));
-    for (int64_t i = 0; i < read.triples.count; i++) {
-        vlp_triple triple = read.triples.items[i];
-        if (is_literal(vlp_dictionary_name(read.entities, triple.tail))) {
-            bool label = is_label_relation(vlp_dictionary_name(read.relations, triple.relation));
-            if (label || !keep_literals) {
-                report.skipped += !label;
-                continue;
-            }
-        }
-        VLP_CHECK(keep_triple(&work, &read, triple));
+    vlp_read_options reading = {&how, options.threads, options.observer};
+    VLP_CHECK(vlp_read_file(&sink, file, &reading));
+    VLP_CHECK(vlp_triple_list_unique(&read.triples, &report.duplicates,
+                                     vlp_dictionary_size(read.entities), options.threads));
+    report.duplicates += sink.repeated;
+    report.graph_names = sink.graph_names;
+    bool whole = vlp_format_is_table(sink.format) || (how.keep_literals && how.keep_labels);
+    if (!whole) {
+        VLP_CHECK(pending_new(&work));
+        VLP_CHECK(take_labels(&work, &report.skipped, &read, &how));
     }
-    VLP_CHECK(choose_labels(&work, &read, language));
-    VLP_CHECK(finish(&report, &work, file, folder, &options));
-    report.duplicates += sink.repeated + repeated;
+    VLP_CHECK(finish(&report, whole ? &read : &work, file, folder, &options));
     if (out) *out = report;
 out:
-    vlp_source_free(source);
     pending_free(&read);
     pending_free(&work);
     return status;
+}
+
+vlp_status vlp_split_file(vlp_import_report *out, const char *file, const char *folder,
+                          const vlp_split_options *options) {
+    VLP_REQUIRE(file);
+    VLP_REQUIRE(folder);
+    vlp_file_options how = VLP_FILE_OPTIONS_INIT;
+    how.keep_literals = how.keep_labels = true;
+    return vlp_import_file(out, file, folder, &how, options);
 }

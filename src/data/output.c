@@ -147,20 +147,31 @@ static vlp_status write_split(vlp_staging *staging, const vlp_output *output, vl
     return vlp_writer_commit(&writer);
 }
 
+/* Writes the labels of one kind of names and counts them. A name in `earlier` has its line already. */
+static void put_labels(vlp_writer *writer, int64_t *count, const vlp_dictionary *names,
+                       const char *const *labels, const vlp_output *earlier) {
+    for (int32_t i = 0; labels && i < vlp_dictionary_size(names); i++) {
+        if (!labels[i]) continue;
+        ++*count;
+        const char *name = vlp_dictionary_name(names, i);
+        int32_t entity =
+            earlier && earlier->labels ? vlp_dictionary_find(earlier->entities, name, strlen(name)) : -1;
+        if (entity >= 0 && earlier->labels[entity]) continue;
+        vlp_writer_text(writer, name);
+        vlp_writer_bytes(writer, "\t", 1);
+        vlp_writer_text(writer, labels[i]);
+        vlp_writer_bytes(writer, "\n", 1);
+    }
+}
+
 static vlp_status write_labels(vlp_import_report *report, vlp_staging *staging,
                                const vlp_output *output) {
-    report->labels = 0;
-    if (!output->labels) return VLP_OK;
+    report->labels = report->relation_labels = 0;
+    if (!output->labels && !output->relation_labels) return VLP_OK;
     vlp_writer *writer = NULL;
     VLP_TRY(vlp_staging_writer(&writer, staging, "labels.tsv"));
-    for (int32_t i = 0; i < vlp_dictionary_size(output->entities); i++) {
-        if (!output->labels[i]) continue;
-        vlp_writer_text(writer, vlp_dictionary_name(output->entities, i));
-        vlp_writer_bytes(writer, "\t", 1);
-        vlp_writer_text(writer, output->labels[i]);
-        vlp_writer_bytes(writer, "\n", 1);
-        report->labels++;
-    }
+    put_labels(writer, &report->labels, output->entities, output->labels, NULL);
+    put_labels(writer, &report->relation_labels, output->relations, output->relation_labels, output);
     return vlp_writer_commit(&writer);
 }
 

@@ -13,9 +13,9 @@ vlp_status vlp_divide(vlp_triple_list splits[VLP_SPLITS], const vlp_triple_list 
 typedef struct vlp_output {
     const vlp_dictionary *entities, *relations;
     const vlp_triple_list *splits; /* (VLP_SPLITS); an empty valid or test gets no file */
-    /* (entities) the text after the name in labels.tsv: "label" or "label<TAB>description". Items may
-     * be NULL, and so may the array. */
-    const char *const *labels;
+    /* (entities), (relations) the text after the name in labels.tsv: "label" or
+     * "label<TAB>description". Items may be NULL, and so may the arrays. */
+    const char *const *labels, *const *relation_labels;
 } vlp_output;
 
 /* Writes train.txt, valid.txt, test.txt and labels.tsv into a staging folder and fills the counts of

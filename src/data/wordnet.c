@@ -292,7 +292,7 @@ vlp_status vlp_import_wordnet(vlp_import_report *out, const char *source, const 
     VLP_CHECK(vlp_divide(splits, &selection.kept, vlp_dictionary_size(naming.entities),
                          vlp_dictionary_size(naming.relations), &split));
     if (vlp_stopped(split.observer)) VLP_CHECK(vlp_fail_stopped());
-    vlp_output output = {naming.entities, naming.relations, splits, naming.labels};
+    vlp_output output = {naming.entities, naming.relations, splits, naming.labels, NULL};
     VLP_CHECK(vlp_output_write(&report, staging, &output));
     VLP_CHECK(vlp_staging_commit(&staging));
     report.duplicates = selection.duplicates;

@@ -10,19 +10,17 @@
 
 #include "base/options.h"
 #include "base/text.h"
+#include "graph/format.h"
 #include "graph/reference.h"
 
 const char *const vlp_split_names[VLP_SPLITS] = {"train", "valid", "test"};
 
-static const char *const extensions[] = {".txt", ".tsv", ".nt", ".txt.gz", ".tsv.gz", ".nt.gz"};
-enum { EXTENSIONS = sizeof extensions / sizeof *extensions };
-
 /* The path of a split's file: NULL where there is none, an error where there are two. */
 static vlp_status find_split(char **out, const char *folder, const char *split) {
     *out = NULL;
-    for (int i = 0; i < EXTENSIONS; i++) {
+    for (int i = 0; i < VLP_FORMAT_EXTENSIONS; i++) {
         char name[32];
-        snprintf(name, sizeof name, "%s%s", split, extensions[i]);
+        vlp_format_file_name(name, sizeof name, split, i);
         char *path = vlp_path_join(folder, name);
         if (!path) {
             vlp_free(*out);
@@ -58,24 +56,25 @@ vlp_status vlp_dataset_end_split(vlp_dataset *dataset, vlp_split split) {
     return VLP_OK;
 }
 
-static vlp_status read_split(vlp_dataset *dataset, vlp_split split, const vlp_dataset_options *options) {
+static vlp_status read_split(vlp_dataset *dataset, vlp_split split, vlp_read_sink *sink,
+                             const vlp_dataset_options *options) {
     char *path = NULL;
     VLP_TRY(find_split(&path, dataset->folder, vlp_split_names[split]));
     vlp_status status = VLP_OK;
     vlp_triple_list *triples = &dataset->splits[split];
     if (path) {
-        vlp_read_sink sink = {.entities = dataset->entities,
-                              .relations = dataset->relations,
-                              .triples = triples,
-                              .drops_repeated = true};
-        VLP_CHECK(vlp_read_file(&sink, path, options->threads, options->observer));
+        vlp_read_options reading = {.threads = options->threads, .observer = options->observer};
+        sink->triples = triples;
+        sink->repeated = 0;
+        VLP_CHECK(vlp_read_file(sink, path, &reading));
         VLP_CHECK(vlp_dataset_end_split(dataset, split));
-        dataset->duplicates[split] += sink.repeated;
+        dataset->duplicates[split] += sink->repeated;
     }
     if (split == VLP_TRAIN && triples->count == 0) {
         status = path ? vlp_fail(VLP_ERROR_FORMAT, "%s has no triples", path)
                       : vlp_fail(VLP_ERROR_IO,
-                                 "%s has no train.txt (nor .tsv, .nt, nor one of these with .gz)",
+                                 "%s has no train.txt (nor .tsv, .csv, .nt, .nq, .ttl, .trig, nor one "
+                                 "of these with .gz or .zst)",
                                  dataset->folder);
     }
 out:
@@ -90,7 +89,8 @@ static vlp_status read_labels(vlp_dataset *dataset) {
     vlp_source *source = NULL;
     if (!vlp_path_exists(path)) goto out;
     VLP_CHECK(vlp_source_open(&source, path));
-    VLP_CHECK(vlp_labels_read(&dataset->labels, source, dataset->entities));
+    const vlp_dictionary *const names[VLP_LABEL_KINDS] = {dataset->entities, dataset->relations};
+    VLP_CHECK(vlp_labels_read(dataset->labels, source, names));
 out:
     vlp_source_free(source);
     vlp_free(path);
@@ -102,8 +102,12 @@ static vlp_status read_folder(vlp_dataset *dataset, const char *folder,
     dataset->folder = vlp_string_copy(folder);
     if (!dataset->folder) return vlp_fail_memory("a folder name");
     if (!vlp_path_exists(folder)) return vlp_fail(VLP_ERROR_IO, "there is no folder %s", folder);
+    /* One sink for all splits: their nodes without a label are numbered through. */
+    vlp_read_sink sink = {
+        .entities = dataset->entities, .relations = dataset->relations, .drops_repeated = true};
     for (int split = 0; split < VLP_SPLITS; split++)
-        VLP_TRY(read_split(dataset, (vlp_split)split, options));
+        VLP_TRY(read_split(dataset, (vlp_split)split, &sink, options));
+    dataset->graph_names = sink.graph_names;
     VLP_TRY(read_labels(dataset));
     return vlp_dataset_finish(dataset);
 }
@@ -175,7 +179,7 @@ void vlp_dataset_free(vlp_dataset *dataset) {
     if (!dataset) return;
     vlp_graph_free(dataset->graph);
     for (int split = 0; split < VLP_SPLITS; split++) vlp_triple_list_free(&dataset->splits[split]);
-    vlp_labels_free(dataset->labels);
+    for (int kind = 0; kind < VLP_LABEL_KINDS; kind++) vlp_labels_free(dataset->labels[kind]);
     vlp_dictionary_free(dataset->entities);
     vlp_dictionary_free(dataset->relations);
     vlp_free(dataset->seen_entities);
@@ -206,19 +210,32 @@ const char *vlp_dataset_entity_name(const vlp_dataset *dataset, int32_t entity) 
     return is_entity(dataset, entity) ? vlp_dictionary_name(dataset->entities, entity) : NULL;
 }
 
+static bool is_relation(const vlp_dataset *dataset, int32_t relation) {
+    return relation >= 0 && relation < vlp_dataset_relation_count(dataset);
+}
+
 const char *vlp_dataset_relation_name(const vlp_dataset *dataset, int32_t relation) {
-    if (relation < 0 || relation >= vlp_dataset_relation_count(dataset)) return NULL;
-    return vlp_dictionary_name(dataset->relations, relation);
+    return is_relation(dataset, relation) ? vlp_dictionary_name(dataset->relations, relation) : NULL;
 }
 
 const char *vlp_dataset_entity_label(const vlp_dataset *dataset, int32_t entity) {
-    if (!is_entity(dataset, entity) || !dataset->labels) return NULL;
-    return vlp_labels_label(dataset->labels, entity);
+    if (!is_entity(dataset, entity) || !dataset->labels[VLP_ENTITY_LABELS]) return NULL;
+    return vlp_labels_label(dataset->labels[VLP_ENTITY_LABELS], entity);
 }
 
 const char *vlp_dataset_entity_description(const vlp_dataset *dataset, int32_t entity) {
-    if (!is_entity(dataset, entity) || !dataset->labels) return NULL;
-    return vlp_labels_description(dataset->labels, entity);
+    if (!is_entity(dataset, entity) || !dataset->labels[VLP_ENTITY_LABELS]) return NULL;
+    return vlp_labels_description(dataset->labels[VLP_ENTITY_LABELS], entity);
+}
+
+const char *vlp_dataset_relation_label(const vlp_dataset *dataset, int32_t relation) {
+    if (!is_relation(dataset, relation) || !dataset->labels[VLP_RELATION_LABELS]) return NULL;
+    return vlp_labels_label(dataset->labels[VLP_RELATION_LABELS], relation);
+}
+
+const char *vlp_dataset_relation_description(const vlp_dataset *dataset, int32_t relation) {
+    if (!is_relation(dataset, relation) || !dataset->labels[VLP_RELATION_LABELS]) return NULL;
+    return vlp_labels_description(dataset->labels[VLP_RELATION_LABELS], relation);
 }
 
 enum { SUGGESTIONS = 3 };
@@ -256,21 +273,22 @@ static void suggestions_start(suggestion best[SUGGESTIONS], const char *asked) {
     for (int i = 0; i < SUGGESTIONS; i++) best[i] = (suggestion){NULL, limit};
 }
 
-vlp_status vlp_dataset_find_entity(int32_t *out, const vlp_dataset *dataset, const char *name) {
-    VLP_REQUIRE(out);
-    VLP_REQUIRE(dataset);
-    VLP_REQUIRE(name);
-    *out = vlp_dictionary_find(dataset->entities, name, strlen(name));
+/* Finds entities or relations: by name, else by a label that one of them alone has. */
+static vlp_status find_name(int32_t *out, const vlp_dataset *dataset, int kind, const char *name) {
+    static const char *const kinds[VLP_LABEL_KINDS] = {"entity", "relation"};
+    const vlp_dictionary *names = kind == VLP_ENTITY_LABELS ? dataset->entities : dataset->relations;
+    const vlp_labels *labels = dataset->labels[kind];
+    *out = vlp_dictionary_find(names, name, strlen(name));
     if (*out >= 0) return VLP_OK;
-    int32_t found = -1, entities = vlp_dataset_entity_count(dataset);
-    for (int32_t entity = 0; entity < entities; entity++) {
-        const char *label = vlp_dataset_entity_label(dataset, entity);
+    int32_t found = -1, count = vlp_dictionary_size(names);
+    for (int32_t id = 0; labels && id < count; id++) {
+        const char *label = vlp_labels_label(labels, id);
         if (!label || strcmp(label, name) != 0) continue;
         if (found >= 0)
-            return vlp_fail(
-                VLP_ERROR_UNKNOWN, "'%.200s' is the label of %s and of %s at least; use a name", name,
-                vlp_dataset_entity_name(dataset, found), vlp_dataset_entity_name(dataset, entity));
-        found = entity;
+            return vlp_fail(VLP_ERROR_UNKNOWN,
+                            "'%.200s' is the label of %s and of %s at least; use a name", name,
+                            vlp_dictionary_name(names, found), vlp_dictionary_name(names, id));
+        found = id;
     }
     if (found >= 0) {
         *out = found;
@@ -278,24 +296,25 @@ vlp_status vlp_dataset_find_entity(int32_t *out, const vlp_dataset *dataset, con
     }
     suggestion best[SUGGESTIONS];
     suggestions_start(best, name);
-    for (int32_t entity = 0; entity < entities; entity++) {
-        suggest(best, name, vlp_dataset_entity_name(dataset, entity));
-        suggest(best, name, vlp_dataset_entity_label(dataset, entity));
+    for (int32_t id = 0; id < count; id++) {
+        suggest(best, name, vlp_dictionary_name(names, id));
+        if (labels) suggest(best, name, vlp_labels_label(labels, id));
     }
-    return fail_unknown("entity", name, best);
+    return fail_unknown(kinds[kind], name, best);
+}
+
+vlp_status vlp_dataset_find_entity(int32_t *out, const vlp_dataset *dataset, const char *name) {
+    VLP_REQUIRE(out);
+    VLP_REQUIRE(dataset);
+    VLP_REQUIRE(name);
+    return find_name(out, dataset, VLP_ENTITY_LABELS, name);
 }
 
 vlp_status vlp_dataset_find_relation(int32_t *out, const vlp_dataset *dataset, const char *name) {
     VLP_REQUIRE(out);
     VLP_REQUIRE(dataset);
     VLP_REQUIRE(name);
-    *out = vlp_dictionary_find(dataset->relations, name, strlen(name));
-    if (*out >= 0) return VLP_OK;
-    suggestion best[SUGGESTIONS];
-    suggestions_start(best, name);
-    for (int32_t relation = 0; relation < vlp_dataset_relation_count(dataset); relation++)
-        suggest(best, name, vlp_dataset_relation_name(dataset, relation));
-    return fail_unknown("relation", name, best);
+    return find_name(out, dataset, VLP_RELATION_LABELS, name);
 }
 
 /* ---- Triples, filter, distances, references ------------------------------------------------------ */
@@ -400,10 +419,13 @@ vlp_status vlp_dataset_describe(vlp_dataset_stats *out, const vlp_dataset *datas
                                .relations = vlp_dataset_relation_count(dataset)};
     stats.bytes = vlp_dictionary_bytes(dataset->entities) + vlp_dictionary_bytes(dataset->relations) +
                   vlp_graph_bytes(dataset->graph) + stats.entities + stats.relations;
-    if (dataset->labels) {
-        stats.labels = vlp_labels_count(dataset->labels);
-        stats.bytes += vlp_labels_bytes(dataset->labels);
-    }
+    int64_t *labels[VLP_LABEL_KINDS] = {&stats.labels, &stats.relation_labels};
+    for (int kind = 0; kind < VLP_LABEL_KINDS; kind++)
+        if (dataset->labels[kind]) {
+            *labels[kind] = vlp_labels_count(dataset->labels[kind]);
+            stats.bytes += vlp_labels_bytes(dataset->labels[kind]);
+        }
+    stats.graph_names = dataset->graph_names;
     size_t names = (size_t)(stats.entities + stats.relations);
     uint8_t *met = vlp_alloc(names, 1);
     if (!met) return vlp_fail_memory("counting");

@@ -11,9 +11,10 @@
 struct vlp_dataset {
     char *folder; /* NULL: it was made from memory */
     vlp_dictionary *entities, *relations;
-    vlp_labels *labels; /* NULL: there are none */
+    vlp_labels *labels[VLP_LABEL_KINDS]; /* NULL: there are none */
     vlp_triple_list splits[VLP_SPLITS];
     int64_t duplicates[VLP_SPLITS];
+    int64_t graph_names;                     /* statements whose graph name was dropped */
     uint8_t *seen_entities, *seen_relations; /* (entities), (relations): 1 for those in train */
     vlp_graph *graph;                        /* of train */
     int32_t threads;

@@ -148,8 +148,10 @@ vlp_status vlp_dataset_make(vlp_dataset **out, const vlp_dataset_content *conten
         splits[split] = (vlp_triple_list){NULL, 0, 0};
         VLP_CHECK(vlp_dataset_end_split(dataset, (vlp_split)split));
     }
-    VLP_CHECK(vlp_labels_new(&dataset->labels, content->entity_labels, content->entity_descriptions,
-                             content->entities));
+    VLP_CHECK(vlp_labels_new(&dataset->labels[VLP_ENTITY_LABELS], content->entity_labels,
+                             content->entity_descriptions, content->entities));
+    VLP_CHECK(vlp_labels_new(&dataset->labels[VLP_RELATION_LABELS], content->relation_labels,
+                             content->relation_descriptions, content->relations));
     VLP_CHECK(vlp_dataset_finish(dataset));
 out:
     for (int split = 0; split < VLP_SPLITS; split++) vlp_triple_list_free(&splits[split]);
@@ -172,14 +174,18 @@ static vlp_status check_content(vlp_dataset_content *content) {
     if (entities == 0 &&
         (content->entity_names || content->entity_labels || content->entity_descriptions))
         return vlp_fail(VLP_ERROR_ARGUMENT, "there are names or labels for 0 entities");
-    if (relations == 0 && content->relation_names)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "there are names for 0 relations");
+    if (relations == 0 &&
+        (content->relation_names || content->relation_labels || content->relation_descriptions))
+        return vlp_fail(VLP_ERROR_ARGUMENT, "there are names or labels for 0 relations");
     for (int split = 0; split < VLP_SPLITS; split++)
         VLP_TRY(check_ids(&entities, &relations, content, (vlp_split)split));
     VLP_TRY(check_texts(content->entity_names, entities, "the name of entity", true));
     VLP_TRY(check_texts(content->relation_names, relations, "the name of relation", true));
     VLP_TRY(check_texts(content->entity_labels, entities, "the label of entity", false));
     VLP_TRY(check_texts(content->entity_descriptions, entities, "the description of entity", false));
+    VLP_TRY(check_texts(content->relation_labels, relations, "the label of relation", false));
+    VLP_TRY(
+        check_texts(content->relation_descriptions, relations, "the description of relation", false));
     content->entities = entities;
     content->relations = relations;
     return VLP_OK;

@@ -1,4 +1,4 @@
-/* N-Triples: the syntax of lines is checked here, terms with escapes are decoded by serd.
+/* N-Triples and N-Quads: the syntax of lines is checked here, terms with escapes are decoded by serd.
  *
  * serd parses N-Triples as a dialect of Turtle: it accepts statements over several lines, several
  * statements per line, prefixed names, `a`, `;`, `[ ]`, `( )`, PREFIX and GRAPH, skips NUL bytes and
@@ -6,6 +6,8 @@
  * on the number of threads. Therefore the syntax of every line is checked here first, byte by byte,
  * and serd reads only lines that are one complete statement each. serd checks the non-ASCII characters
  * of blank node labels and decodes escapes.
+ *
+ * The graph name of a quad is checked like a subject, counted and dropped before serd reads the line.
  *
  * A statement of three IRIs without escapes needs no decoding: its names are spans of the text. Most
  * statements are of this kind and bypass serd.
@@ -17,7 +19,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "graph/reader.h"
+#include "graph/rdf_names.h"
 
 /* ---- The syntax of lines ------------------------------------------------------------------------- */
 
@@ -49,6 +51,9 @@ static const uint8_t places[256] = {
 /* The unchecked rest of a line, without its line end. */
 typedef struct scanner {
     const char *at, *end;
+    bool quads;             /* whether a graph name may follow the object */
+    const char *object_end; /* of a statement */
+    bool graph;             /* whether the statement has a graph name */
 } scanner;
 
 static bool next_is(const scanner *line, char byte) {
@@ -194,14 +199,25 @@ static const char *scan_literal(scanner *line) {
     return scan_iri(line);
 }
 
+static const char *scan_resource(scanner *line, const char *otherwise) {
+    if (next_is(line, '<')) return scan_iri(line);
+    if (next_is(line, '_')) return scan_blank_node(line);
+    return otherwise;
+}
+
 /* What may follow the three terms. */
 static const char *scan_end(scanner *line) {
+    line->object_end = line->at;
     skip_blanks(line);
-    if (!next_is(line, '.')) {
-        if (next_is(line, '<') || next_is(line, '_') || next_is(line, '"'))
-            return "a fourth term; a statement has three (N-Quads are not read)";
-        return "no full stop after the object";
+    line->graph = next_is(line, '<') || next_is(line, '_') || next_is(line, '"');
+    if (line->graph) {
+        if (!line->quads) return "a fourth term; a statement of N-Triples has three";
+        const char *fault = scan_resource(line, "a graph name is an IRI in < > or a blank node _:label");
+        if (fault) return fault;
+        skip_blanks(line);
     }
+    if (!next_is(line, '.'))
+        return line->graph ? "no full stop after the graph name" : "no full stop after the object";
     line->at++;
     skip_blanks(line);
     if (line->at < line->end && *line->at != '#')
@@ -210,26 +226,17 @@ static const char *scan_end(scanner *line) {
 }
 
 static const char *scan_statement(scanner *line) {
-    const char *fault = NULL;
-    if (next_is(line, '<'))
-        fault = scan_iri(line);
-    else if (next_is(line, '_'))
-        fault = scan_blank_node(line);
-    else
-        fault = "a subject is an IRI in < > or a blank node _:label";
+    const char *fault = scan_resource(line, "a subject is an IRI in < > or a blank node _:label");
     if (fault) return fault;
     skip_blanks(line);
     fault = next_is(line, '<') ? scan_iri(line) : "a predicate is an IRI in < >";
     if (fault) return fault;
     skip_blanks(line);
-    if (next_is(line, '<'))
-        fault = scan_iri(line);
-    else if (next_is(line, '_'))
-        fault = scan_blank_node(line);
-    else if (next_is(line, '"'))
+    if (next_is(line, '"'))
         fault = scan_literal(line);
     else
-        fault = "an object is an IRI in < >, a blank node _:label or a literal in \" \"";
+        fault = scan_resource(line,
+                              "an object is an IRI in < >, a blank node _:label or a literal in \" \"");
     return fault ? fault : scan_end(line);
 }
 
@@ -244,15 +251,31 @@ static const char *scan_line(scanner *line, bool *statement) {
 }
 
 /* The line that starts at `start`, without its line end; `next` is where the following one starts. */
-static scanner cut_line(const char *start, const char *end, const char **next) {
+static scanner cut_line(const char *start, const char *end, const char **next, bool quads) {
     const char *newline = memchr(start, '\n', (size_t)(end - start));
     const char *stop = newline ? newline : end;
     *next = newline ? newline + 1 : end;
     while (stop > start && stop[-1] == '\r') stop--;
-    return (scanner){start, stop};
+    return (scanner){.at = start, .end = stop, .quads = quads};
 }
 
-/* A line for serd, and the index of its names. */
+const char *vlp_iri_fault(const char *text, size_t size) {
+    scanner iri = {.at = text, .end = text + size};
+    const char *fault = scan_scheme(&iri);
+    if (fault) return fault;
+    skip_bytes(&iri, IN_IRI);
+    if (iri.at < iri.end) return "a character that is not allowed in an IRI";
+    return vlp_utf8_valid_prefix(text, size) < size ? "invalid UTF-8" : NULL;
+}
+
+bool vlp_is_statement(const char *line, size_t size, bool quads) {
+    const char *next;
+    scanner scan = cut_line(line, line + size, &next, quads);
+    bool statement = false;
+    return vlp_utf8_valid_prefix(line, size) == size && !scan_line(&scan, &statement) && statement;
+}
+
+/* The three terms of a line for serd, and the index of their names. */
 typedef struct hard_line {
     const char *start;
     size_t size;
@@ -297,157 +320,39 @@ static bool add_statement(vlp_piece *piece, survey *found, const char *start, co
     return vlp_piece_add(piece, triple);
 }
 
-static survey survey_lines(vlp_piece *piece) {
+static survey survey_lines(vlp_piece *piece, bool quads) {
     survey found = {0};
     const char *text = piece->text, *end = text + piece->size;
     const char *valid = text + vlp_utf8_valid_prefix(text, piece->size);
     for (const char *start = text, *next; start < end; start = next) {
-        scanner line = cut_line(start, end, &next);
+        scanner line = cut_line(start, end, &next, quads);
         const char *stop = line.end;
         bool statement = false;
         found.fault = stop > valid ? "invalid UTF-8" : scan_line(&line, &statement);
         if (found.fault) break;
-        if (statement && !add_statement(piece, &found, start, stop)) break;
+        if (statement && !add_statement(piece, &found, start, line.object_end)) break;
+        piece->graph_names += statement && line.graph;
         found.lines++;
     }
     return found;
 }
 
-/* ---- Names --------------------------------------------------------------------------------------- */
-
-/* Names are appended to the arena, which may move while it grows: the text of a span is valid only
- * after point_spans. */
-
-static char *begin_name(vlp_piece *piece, size_t length) {
-    if (length > UINT32_MAX) {
-        vlp_piece_fail(piece, VLP_ERROR_FORMAT, 0, "a name of over 4 GiB");
-        return NULL;
-    }
-    int64_t needed = piece->arena_size + (int64_t)length;
-    if (needed > piece->arena_capacity &&
-        vlp_grow(&piece->arena, &piece->arena_capacity, needed, 1, "names") != VLP_OK) {
-        vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "out of memory for names");
-        return NULL;
-    }
-    return piece->arena + piece->arena_size;
-}
-
-static vlp_span end_name(vlp_piece *piece, size_t length) {
-    vlp_span name = vlp_span_make(piece->arena + piece->arena_size, length);
-    piece->arena_size += (int64_t)length;
-    return name;
-}
+/* ---- serd ---------------------------------------------------------------------------------------- */
 
 /* serd parses a blank subject labelled base, prefix or graph as a Turtle keyword; a letter is put
  * before every label to prevent that, and removed here. */
 static const uint8_t blank_prefix[] = "b";
 
+static vlp_text text_of(const SerdNode *node) {
+    return node ? (vlp_text){node->buf, node->n_bytes} : (vlp_text){NULL, 0};
+}
+
 static bool add_resource(vlp_span *out, vlp_piece *piece, const SerdNode *node) {
-    size_t mark = node->type == SERD_BLANK ? 2 : 0;
-    size_t prefix = node->type == SERD_BLANK ? sizeof blank_prefix - 1 : 0;
-    size_t length = mark + node->n_bytes - prefix;
-    char *name = begin_name(piece, length);
-    if (!name) return false;
-    memcpy(name, "_:", mark);
-    memcpy(name + mark, node->buf + prefix, node->n_bytes - prefix);
-    *out = end_name(piece, length);
-    return true;
+    if (node->type != SERD_BLANK) return vlp_rdf_add(out, piece, (vlp_text[]){text_of(node)}, 1);
+    size_t prefix = sizeof blank_prefix - 1;
+    const vlp_text parts[2] = {{"_:", 2}, {node->buf + prefix, node->n_bytes - prefix}};
+    return vlp_rdf_add(out, piece, parts, 2);
 }
-
-/* The letter after the backslash of a character with a short escape, or 0. */
-static char escape_letter(uint8_t byte) {
-    switch (byte) {
-    case '\t':
-        return 't';
-    case '\n':
-        return 'n';
-    case '\r':
-        return 'r';
-    case '\b':
-        return 'b';
-    case '\f':
-        return 'f';
-    case '"':
-        return '"';
-    case '\\':
-        return '\\';
-    default:
-        return 0;
-    }
-}
-
-static bool is_escaped(uint8_t byte) {
-    return byte < 0x20 || byte == 0x7f || byte == '"' || byte == '\\';
-}
-
-static size_t spelled_length(const uint8_t *text, size_t size) {
-    size_t length = size;
-    for (size_t i = 0; i < size; i++)
-        if (is_escaped(text[i])) length += escape_letter(text[i]) ? 1 : 5;
-    return length;
-}
-
-static char *spell(char *out, const uint8_t *text, size_t size) {
-    static const char digits[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < size; i++) {
-        uint8_t byte = text[i];
-        if (!is_escaped(byte)) {
-            *out++ = (char)byte;
-            continue;
-        }
-        char letter = escape_letter(byte);
-        *out++ = '\\';
-        if (letter) {
-            *out++ = letter;
-            continue;
-        }
-        memcpy(out, "u00", 3);
-        out[3] = digits[byte >> 4];
-        out[4] = digits[byte & 15];
-        out += 5;
-    }
-    return out;
-}
-
-static char *put(char *out, const void *text, size_t size) {
-    memcpy(out, text, size);
-    return out + size;
-}
-
-/* "x" and "x"^^xsd:string are the same literal (RDF 1.1 Concepts, 3.3) and get the same name. */
-static bool is_string_type(const SerdNode *datatype) {
-    static const char string[] = "http://www.w3.org/2001/XMLSchema#string";
-    return datatype->n_bytes == sizeof string - 1 &&
-           memcmp(datatype->buf, string, sizeof string - 1) == 0;
-}
-
-static bool add_literal(vlp_span *out, vlp_piece *piece, const SerdNode *node, const SerdNode *datatype,
-                        const SerdNode *language) {
-    if (datatype && is_string_type(datatype)) datatype = NULL;
-    size_t text = spelled_length(node->buf, node->n_bytes);
-    size_t length = text + 2;
-    if (language) length += 1 + language->n_bytes;
-    if (datatype) length += 4 + datatype->n_bytes;
-    char *at = begin_name(piece, length);
-    if (!at) return false;
-    *at++ = '"';
-    at = text == node->n_bytes ? put(at, node->buf, text) : spell(at, node->buf, node->n_bytes);
-    *at++ = '"';
-    if (language) {
-        *at++ = '@';
-        at = put(at, language->buf, language->n_bytes);
-    }
-    if (datatype) {
-        at = put(at, "^^<", 3);
-        at = put(at, datatype->buf, datatype->n_bytes);
-        *at++ = '>';
-    }
-    assert(at == piece->arena + piece->arena_size + length);
-    *out = end_name(piece, length);
-    return true;
-}
-
-/* ---- serd ---------------------------------------------------------------------------------------- */
 
 /* The state of parsing the lines of a piece that need serd. */
 typedef struct reading {
@@ -462,23 +367,23 @@ typedef struct reading {
 
 /* Passes the lines to serd, one after the other. */
 static size_t fetch(void *buffer, size_t size, size_t count, void *stream) {
-    (void)size; /* always 1 */
+    static const char end[3] = {' ', '.', '\n'}; /* the text stops behind the object */
+    (void)size;                                  /* always 1 */
     reading *this = stream;
     char *to = buffer;
     size_t given = 0;
     while (given < count && this->fetched < this->lines->hard_count) {
         const hard_line *line = &this->lines->hard[this->fetched];
-        size_t left = line->size - this->offset, wanted = count - given;
-        size_t taken = left < wanted ? left : wanted;
-        memcpy(to + given, line->start + this->offset, taken);
+        bool inside = this->offset < line->size;
+        const char *from = inside ? line->start + this->offset : end + (this->offset - line->size);
+        size_t left = (inside ? line->size : line->size + sizeof end) - this->offset;
+        size_t taken = left < count - given ? left : count - given;
+        memcpy(to + given, from, taken);
         given += taken;
         this->offset += taken;
-        if (this->offset == line->size &&
-            given < count) { /* the line end, which the line does not include */
-            to[given++] = '\n';
-            this->fetched++;
-            this->offset = 0;
-        }
+        if (this->offset < line->size + sizeof end) continue;
+        this->fetched++;
+        this->offset = 0;
     }
     return given;
 }
@@ -514,7 +419,8 @@ static SerdStatus take_statement(void *handle, SerdStatementFlags flags, const S
     vlp_span *triple = piece->spans + this->lines->hard[this->statements].span;
     bool added = add_resource(&triple[0], piece, subject) && add_resource(&triple[1], piece, predicate);
     if (added && object->type == SERD_LITERAL)
-        added = add_literal(&triple[2], piece, object, datatype, language);
+        added = vlp_rdf_add_literal(&triple[2], piece, text_of(object), text_of(datatype),
+                                    text_of(language));
     else if (added)
         added = add_resource(&triple[2], piece, object);
     if (!added) {
@@ -525,15 +431,11 @@ static SerdStatus take_statement(void *handle, SerdStatementFlags flags, const S
     return SERD_SUCCESS;
 }
 
-/* Sets the text of the spans that serd filled, which are consecutive in the arena. */
+/* Sets the text of the spans that serd filled, whose names follow each other in the arena. */
 static void point_spans(vlp_piece *piece, const survey *lines, int64_t statements) {
     int64_t at = 0;
     for (int64_t i = 0; i < statements; i++)
-        for (int part = 0; part < 3; part++) {
-            vlp_span *span = &piece->spans[lines->hard[i].span + part];
-            span->text = piece->arena + at;
-            at += span->length;
-        }
+        vlp_rdf_point(piece->spans + lines->hard[i].span, 3, piece, &at);
 }
 
 /* Parses the lines that need serd. */
@@ -542,7 +444,7 @@ static void read_statements(vlp_piece *piece, const survey *lines) {
     reading this = {.piece = piece, .lines = lines};
     SerdReader *reader = serd_reader_new(SERD_NTRIPLES, &this, NULL, NULL, NULL, take_statement, NULL);
     if (!reader) {
-        vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "out of memory for an N-Triples reader");
+        vlp_piece_fail(piece, VLP_ERROR_MEMORY, 0, "out of memory for a reader of RDF");
         return;
     }
     serd_reader_set_strict(reader, true);
@@ -560,16 +462,25 @@ static void read_statements(vlp_piece *piece, const survey *lines) {
         piece->error_line = lines->hard[bad].line;
     else
         vlp_piece_fail(piece, VLP_ERROR_FORMAT, lines->hard[bad].line, "%s",
-                       this.complaint[0] ? this.complaint : "not a statement of N-Triples");
+                       this.complaint[0] ? this.complaint : "not a statement");
 }
 
-void vlp_parse_ntriples(vlp_piece *piece, const void *settings) {
-    (void)settings;
+static void parse(vlp_piece *piece, bool quads) {
     assert(piece->span_count == 0 && piece->arena_size == 0);
-    survey lines = survey_lines(piece);
+    survey lines = survey_lines(piece, quads);
     if (lines.hard_count > 0 && piece->status == VLP_OK) read_statements(piece, &lines);
     /* An error of serd precedes the first syntax error, and the first error is reported. */
     if (lines.fault && piece->status == VLP_OK)
         vlp_piece_fail(piece, VLP_ERROR_FORMAT, lines.lines, "%s", lines.fault);
     vlp_free(lines.hard);
+}
+
+void vlp_parse_ntriples(vlp_piece *piece, const void *settings) {
+    (void)settings;
+    parse(piece, false);
+}
+
+void vlp_parse_nquads(vlp_piece *piece, const void *settings) {
+    (void)settings;
+    parse(piece, true);
 }

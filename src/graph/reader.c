@@ -1,4 +1,4 @@
-/* The driver of all line-based readers: blocks of complete lines are parsed and looked up in parallel,
+/* The driver of the readers of records: blocks of complete records are parsed and looked up in parallel,
  * and added in order. */
 #include "graph/reader.h"
 
@@ -38,20 +38,54 @@ bool vlp_piece_add(vlp_piece *piece, const vlp_span triple[3]) {
     return true;
 }
 
+void vlp_piece_free(vlp_piece *piece) {
+    vlp_free(piece->spans);
+    vlp_free(piece->ids);
+    vlp_free(piece->arena);
+}
+
 /* ---- Blocks -------------------------------------------------------------------------------------- */
+
+const char *vlp_record_end(const char *start, const char *from, const char *end, bool quoted) {
+    if (!quoted) {
+        const char *newline = memchr(from, '\n', (size_t)(end - from));
+        return newline ? newline + 1 : NULL;
+    }
+    bool inside = false;
+    for (const char *at = start; at < end; at++) {
+        inside ^= *at == '"';
+        if (*at == '\n' && !inside && at >= from) return at + 1;
+    }
+    return NULL;
+}
+
+/* The end of the last complete record; NULL where there is none. */
+static const char *last_record_end(const char *text, const char *end, bool quoted) {
+    if (!quoted) {
+        const char *newline = memrchr(text, '\n', (size_t)(end - text));
+        return newline ? newline + 1 : NULL;
+    }
+    const char *last = NULL;
+    bool inside = false;
+    for (const char *at = text; at < end; at++) {
+        inside ^= *at == '"';
+        if (*at == '\n' && !inside) last = at + 1;
+    }
+    return last;
+}
 
 typedef struct block_reader {
     vlp_source *source;
     char *buffer;
     int64_t capacity;
     size_t filled;     /* bytes in the buffer */
-    size_t taken;      /* of these, returned as complete lines */
+    size_t taken;      /* of these, returned as complete records */
     int64_t line;      /* 0-based number of the first line of the block */
-    int64_t bytes;     /* read so far, for progress */
     bool first, ended; /* the first block of the file; the end of the source */
+    bool quoted;
 } block_reader;
 
-/* Reads the next block of complete lines: *text, *size; size 0 at the end. */
+/* Reads the next block of complete records: *text, *size; size 0 at the end. */
 static vlp_status next_block(block_reader *reader, const char **text, size_t *size) {
     size_t rest = reader->filled - reader->taken;
     if (rest > 0) memmove(reader->buffer, reader->buffer + reader->taken, rest);
@@ -62,7 +96,6 @@ static vlp_status next_block(block_reader *reader, const char **text, size_t *si
             size_t got = 0, want = (size_t)reader->capacity - reader->filled;
             VLP_TRY(vlp_source_read(reader->source, reader->buffer + reader->filled, want, &got));
             reader->filled += got;
-            reader->bytes += (int64_t)got;
             reader->ended = got < want;
         }
         if (reader->ended) {
@@ -73,15 +106,17 @@ static vlp_status next_block(block_reader *reader, const char **text, size_t *si
             VLP_TRY(vlp_grow(&reader->buffer, &reader->capacity, BLOCK, 1, "a reader"));
             continue;
         }
-        const char *last = memrchr(reader->buffer, '\n', reader->filled);
+        const char *last =
+            last_record_end(reader->buffer, reader->buffer + reader->filled, reader->quoted);
         if (last) {
-            reader->taken = (size_t)(last - reader->buffer) + 1;
+            reader->taken = (size_t)(last - reader->buffer);
             break;
         }
         if (reader->capacity >= LINE_LIMIT)
-            return vlp_fail(
-                VLP_ERROR_FORMAT, "%s:%lld: a line of more than %d MiB; is this a text file?",
-                vlp_source_name(reader->source), (long long)reader->line + 1, LINE_LIMIT >> 20);
+            return vlp_fail(VLP_ERROR_FORMAT, "%s:%lld: a line of more than %d MiB; %s",
+                            vlp_source_name(reader->source), (long long)reader->line + 1,
+                            LINE_LIMIT >> 20,
+                            reader->quoted ? "is a closing quote missing?" : "is this a text file?");
         VLP_TRY(vlp_grow(&reader->buffer, &reader->capacity, reader->capacity * 2, 1, "a long line"));
     }
     *text = reader->buffer;
@@ -95,8 +130,8 @@ static vlp_status next_block(block_reader *reader, const char **text, size_t *si
     return VLP_OK;
 }
 
-/* Divides a text into at most `count` pieces of complete lines of about the same size. */
-static int cut_pieces(vlp_piece *pieces, int count, const char *text, size_t size) {
+/* Divides a text into at most `count` pieces of complete records of about the same size. */
+static int cut_pieces(vlp_piece *pieces, int count, const char *text, size_t size, bool quoted) {
     int used = 0;
     const char *end = text + size;
     for (int left = count; text < end; left--) {
@@ -104,13 +139,13 @@ static int cut_pieces(vlp_piece *pieces, int count, const char *text, size_t siz
         if (share < SMALL_PIECE) share = SMALL_PIECE;
         const char *stop = end;
         if (left > 1 && share < (size_t)(end - text)) {
-            const char *newline = memchr(text + share, '\n', (size_t)(end - text) - share);
-            if (newline) stop = newline + 1;
+            const char *found = vlp_record_end(text, text + share, end, quoted);
+            if (found) stop = found;
         }
         vlp_piece *piece = &pieces[used++];
         piece->text = text;
         piece->size = (size_t)(stop - text);
-        piece->span_count = piece->arena_size = piece->skipped = piece->error_line = 0;
+        piece->span_count = piece->arena_size = piece->graph_names = piece->error_line = 0;
         piece->status = VLP_OK;
         text = stop;
     }
@@ -135,7 +170,7 @@ static void look_up(vlp_piece *piece, const vlp_read_sink *sink) {
 static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece, int threads) {
     int64_t count = piece->span_count / 3;
     vlp_triple_list *list = sink->triples;
-    sink->skipped += piece->skipped;
+    sink->graph_names += piece->graph_names;
     if (count == 0) return VLP_OK;
     if (sink->drops_repeated)
         VLP_TRY(vlp_triple_list_reserve(list, &sink->repeated, count,
@@ -158,13 +193,19 @@ static vlp_status add_piece(vlp_read_sink *sink, const vlp_piece *piece, int thr
     return VLP_OK;
 }
 
+vlp_status vlp_sink_add(vlp_read_sink *sink, vlp_piece *piece, int threads) {
+    look_up(piece, sink);
+    if (piece->status != VLP_OK) return vlp_fail(piece->status, "%s", piece->error);
+    return add_piece(sink, piece, threads);
+}
+
 /* Parses one block with all threads and adds its triples. */
 static vlp_status read_block(vlp_read_sink *sink, block_reader *reader, const char *text, size_t size,
-                             vlp_piece *pieces, int threads, const vlp_read_options *options) {
-    int count = cut_pieces(pieces, threads, text, size);
+                             vlp_piece *pieces, int threads, const vlp_record_format *format) {
+    int count = cut_pieces(pieces, threads, text, size, format->quoted);
 #pragma omp parallel for num_threads(count) schedule(static, 1) if (count > 1)
     for (int i = 0; i < count; i++) {
-        options->parser(&pieces[i], options->settings);
+        format->parser(&pieces[i], format->settings);
         if (pieces[i].status == VLP_OK) look_up(&pieces[i], sink);
     }
     for (int i = 0; i < count; i++) {
@@ -179,11 +220,12 @@ static vlp_status read_block(vlp_read_sink *sink, block_reader *reader, const ch
     return VLP_OK;
 }
 
-vlp_status vlp_read_lines(vlp_read_sink *sink, vlp_source *source, const vlp_read_options *options) {
+vlp_status vlp_read_records(vlp_read_sink *sink, vlp_source *source, const vlp_record_format *format,
+                            const vlp_read_options *options) {
     int threads = vlp_thread_count(options->threads);
     vlp_status status = VLP_OK;
-    block_reader reader = {.source = source, .first = true};
-    bool header = options->skip_first_line;
+    block_reader reader = {.source = source, .first = true, .quoted = format->quoted};
+    size_t header = format->header;
     vlp_piece *pieces = vlp_alloc_zero((size_t)threads, sizeof *pieces);
     if (!pieces) return vlp_fail_memory("a reader");
     VLP_CHECK(vlp_grow(&reader.buffer, &reader.capacity, FIRST_BLOCK, 1, "a reader"));
@@ -191,15 +233,13 @@ vlp_status vlp_read_lines(vlp_read_sink *sink, vlp_source *source, const vlp_rea
         const char *text = NULL;
         size_t size = 0;
         VLP_CHECK(next_block(&reader, &text, &size));
-        if (header && size > 0) {
-            const char *newline = memchr(text, '\n', size);
-            size_t length = newline ? (size_t)(newline - text) + 1 : size;
-            text += length;
-            size -= length;
-            reader.line++;
-            header = false;
-        }
-        if (size > 0) VLP_CHECK(read_block(sink, &reader, text, size, pieces, threads, options));
+        /* The first block is longer than VLP_PEEK where the file is. */
+        assert(header <= size);
+        reader.line += vlp_count_newlines(text, header);
+        text += header;
+        size -= header;
+        header = 0;
+        if (size > 0) VLP_CHECK(read_block(sink, &reader, text, size, pieces, threads, format));
         vlp_progress(options->observer, "triples", sink->triples->count + sink->repeated, 0);
         if (reader.ended) break;
         if (vlp_stopped(options->observer)) {
@@ -208,28 +248,8 @@ vlp_status vlp_read_lines(vlp_read_sink *sink, vlp_source *source, const vlp_rea
         }
     }
 out:
-    for (int i = 0; i < threads; i++) {
-        vlp_free(pieces[i].spans);
-        vlp_free(pieces[i].ids);
-        vlp_free(pieces[i].arena);
-    }
+    for (int i = 0; i < threads; i++) vlp_piece_free(&pieces[i]);
     vlp_free(pieces);
     vlp_free(reader.buffer);
-    return status;
-}
-
-vlp_status vlp_read_file(vlp_read_sink *sink, const char *path, int32_t threads,
-                         const vlp_observer *observer) {
-    size_t length = strlen(path);
-    if (length > 3 && strcmp(path + length - 3, ".gz") == 0) length -= 3;
-    bool ntriples = length > 3 && memcmp(path + length - 3, ".nt", 3) == 0;
-    vlp_read_options options = {.parser = ntriples ? vlp_parse_ntriples : vlp_parse_table,
-                                .settings = ntriples ? NULL : &vlp_tsv_layout,
-                                .threads = threads,
-                                .observer = observer};
-    vlp_source *source = NULL;
-    VLP_TRY(vlp_source_open(&source, path));
-    vlp_status status = vlp_read_lines(sink, source, &options);
-    vlp_source_free(source);
     return status;
 }

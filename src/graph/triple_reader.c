@@ -1,20 +1,17 @@
 #include "graph/triple_reader.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/options.h"
-#include "base/text.h"
-
-enum { FIRST_BUFFER = 1 << 16 };
+#include "graph/format.h"
+#include "graph/lines.h"
 
 struct vlp_triple_reader {
     const vlp_dataset *dataset;
     vlp_source *source;
     bool queries;
-    char *buffer; /* [start, end) is not consumed yet */
-    int64_t capacity, start, end;
-    bool ended;   /* the end of the source */
-    int64_t line; /* of the last triple, from 1 */
+    vlp_lines lines;
 };
 
 vlp_status vlp_triple_reader_new(vlp_triple_reader **out, const vlp_dataset *dataset, vlp_source *source,
@@ -28,7 +25,7 @@ vlp_status vlp_triple_reader_new(vlp_triple_reader **out, const vlp_dataset *dat
     reader->dataset = dataset;
     reader->source = source;
     reader->queries = queries;
-    vlp_status status = vlp_grow(&reader->buffer, &reader->capacity, FIRST_BUFFER, 1, "a file reader");
+    vlp_status status = vlp_lines_start(&reader->lines, source);
     if (status != VLP_OK) {
         vlp_triple_reader_free(reader);
         return status;
@@ -44,77 +41,25 @@ vlp_status vlp_triple_reader_open(vlp_triple_reader **out, const vlp_dataset *da
     VLP_REQUIRE(dataset);
     VLP_REQUIRE(path);
     vlp_source *source = NULL;
-    VLP_TRY(vlp_source_open(&source, strcmp(path, "-") == 0 ? "/dev/stdin" : path));
+    VLP_TRY(vlp_source_open(&source, path));
     return vlp_triple_reader_new(out, dataset, source, queries);
 }
 
 void vlp_triple_reader_free(vlp_triple_reader *reader) {
     if (!reader) return;
+    vlp_lines_free(&reader->lines);
     vlp_source_free(reader->source);
-    vlp_free(reader->buffer);
     vlp_free(reader);
 }
 
 int64_t vlp_triple_reader_line(const vlp_triple_reader *reader) {
-    return reader ? reader->line : 0;
-}
-
-/* ---- Lines --------------------------------------------------------------------------------------- */
-
-/* Appends input to the buffer, growing it where needed. */
-static vlp_status read_more(vlp_triple_reader *reader) {
-    int64_t left = reader->end - reader->start;
-    if (reader->start > 0) memmove(reader->buffer, reader->buffer + reader->start, (size_t)left);
-    reader->start = 0;
-    reader->end = left;
-    if (left == reader->capacity)
-        VLP_TRY(vlp_grow(&reader->buffer, &reader->capacity, 2 * left, 1, "a file reader"));
-    size_t got, wanted = (size_t)(reader->capacity - left);
-    VLP_TRY(vlp_source_read(reader->source, reader->buffer + left, wanted, &got));
-    reader->end += (int64_t)got;
-    reader->ended = got < wanted;
-    return VLP_OK;
-}
-
-/* The next line without its end; NULL at the end of the file. A line that is too long is truncated,
- * and *cut is set. */
-static vlp_status next_line(char **line, size_t *length, bool *cut, vlp_triple_reader *reader) {
-    int64_t looked = 0; /* bytes of the line that are known to contain no newline */
-    *line = NULL;
-    *cut = false;
-    for (;;) {
-        int64_t size = reader->end - reader->start;
-        char *text = reader->buffer + reader->start;
-        char *newline = size > looked ? memchr(text + looked, '\n', (size_t)(size - looked)) : NULL;
-        if (newline || (reader->ended && (size > 0 || *cut))) {
-            *line = text;
-            *length = newline ? (size_t)(newline - text) : (size_t)size;
-            reader->start += (int64_t)*length + (newline != NULL);
-            reader->line++;
-            return VLP_OK;
-        }
-        if (reader->ended) return VLP_OK;
-        looked = size;
-        if (size >= VLP_LONGEST_LINE) { /* the rest of it is skipped */
-            *cut = true;
-            reader->start = reader->end;
-            looked = 0;
-        }
-        VLP_TRY(read_more(reader));
-    }
+    return reader ? reader->lines.number : 0;
 }
 
 /* ---- One triple ---------------------------------------------------------------------------------- */
 
-static vlp_status fail_line(const vlp_triple_reader *reader, vlp_status status, const char *cause) {
-    return vlp_fail(status, "%s:%lld: %s", vlp_source_name(reader->source), (long long)reader->line,
-                    cause);
-}
-
 /* Splits a line at its tabs, in place; returns NULL or the error. */
 static const char *cut_fields(char *fields[3], char *line, size_t length) {
-    if (vlp_utf8_valid_prefix(line, length) != length) return "invalid UTF-8";
-    line[length] = '\0'; /* overwrites the newline, or the spare byte of the buffer */
     size_t count = 1;
     fields[0] = line;
     for (size_t i = 0; i < length; i++) {
@@ -129,6 +74,20 @@ static const char *cut_fields(char *fields[3], char *line, size_t length) {
     for (int i = 0; i < 3; i++)
         if (!*fields[i]) return "an empty name";
     return NULL;
+}
+
+/* Fails at a line that has been cut, with the format it looks like where that is another one. */
+static vlp_status fail_fields(const vlp_triple_reader *reader, const char *fault, char *line,
+                              size_t length) {
+    for (size_t i = 0; i < length; i++)
+        if (!line[i]) line[i] = '\t';
+    vlp_format_guess seen = vlp_format_look(line, length);
+    if (seen.format == VLP_FORMAT_AUTO || seen.format == VLP_FORMAT_TSV)
+        return vlp_lines_fail(&reader->lines, VLP_ERROR_FORMAT, fault);
+    char cause[256];
+    snprintf(cause, sizeof cause, "%s (this looks like %s, not TSV)", fault,
+             vlp_format_title(seen.format));
+    return vlp_lines_fail(&reader->lines, VLP_ERROR_FORMAT, cause);
 }
 
 static vlp_status find_names(vlp_triple *out, const vlp_triple_reader *reader, char *const fields[3]) {
@@ -152,27 +111,19 @@ vlp_status vlp_triple_reader_next(vlp_triple *out, bool *more, vlp_triple_reader
     VLP_REQUIRE(reader);
     char *line, *fields[3];
     size_t length;
-    bool cut;
     *more = true;
     do {
-        VLP_TRY(next_line(&line, &length, &cut, reader));
+        VLP_TRY(vlp_lines_next(&reader->lines, &line, &length));
         if (!line) {
             *more = false;
             return VLP_OK;
         }
-        if (cut) return fail_line(reader, VLP_ERROR_FORMAT, "a line of more than 1 MiB");
-        if (length > 0 && line[length - 1] == '\r') length--;
-        if (reader->line == 1) {
-            size_t mark = vlp_bom_length(line, length);
-            line += mark;
-            length -= mark;
-        }
     } while (length == 0); /* blank lines are skipped */
     const char *fault = cut_fields(fields, line, length);
-    if (fault) return fail_line(reader, VLP_ERROR_FORMAT, fault);
+    if (fault) return fail_fields(reader, fault, line, length);
     vlp_triple found;
     vlp_status status = find_names(&found, reader, fields);
-    if (status != VLP_OK) return fail_line(reader, status, vlp_error_message());
+    if (status != VLP_OK) return vlp_lines_fail(&reader->lines, status, vlp_error_message());
     *out = found;
     return VLP_OK;
 }

@@ -8,7 +8,4 @@
 vlp_status vlp_triple_reader_new(vlp_triple_reader **out, const vlp_dataset *dataset, vlp_source *source,
                                  bool queries);
 
-/* The maximum length of a line. */
-enum { VLP_LONGEST_LINE = 1 << 20 };
-
 #endif

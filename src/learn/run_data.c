@@ -13,8 +13,10 @@ static const char *const names_files[2] = {"relations.tsv", "entities.tsv"}; /* 
 void vlp_run_folder_put_names(vlp_writer *writer, const vlp_dataset *dataset, bool entities) {
     int32_t count = entities ? vlp_dataset_entity_count(dataset) : vlp_dataset_relation_count(dataset);
     for (int32_t i = 0; i < count; i++) {
-        const char *label = entities ? vlp_dataset_entity_label(dataset, i) : NULL;
-        const char *description = entities ? vlp_dataset_entity_description(dataset, i) : NULL;
+        const char *label =
+            entities ? vlp_dataset_entity_label(dataset, i) : vlp_dataset_relation_label(dataset, i);
+        const char *description = entities ? vlp_dataset_entity_description(dataset, i)
+                                           : vlp_dataset_relation_description(dataset, i);
         vlp_writer_text(writer, entities ? vlp_dataset_entity_name(dataset, i)
                                          : vlp_dataset_relation_name(dataset, i));
         if (label || description) vlp_writer_text(writer, "\t");
@@ -161,6 +163,8 @@ vlp_status vlp_run_folder_read_data(vlp_dataset **out, const char *folder, const
     content.relation_names = relations.names;
     content.entity_labels = entities.labels;
     content.entity_descriptions = entities.descriptions;
+    content.relation_labels = relations.labels;
+    content.relation_descriptions = relations.descriptions;
     VLP_CHECK(read_triples(splits, folder, content.entities, content.relations));
     status = vlp_dataset_make(&dataset, &content, splits, threads);
     if (status == VLP_ERROR_FORMAT) status = fail_changed(folder); /* a name that occurs twice */

@@ -78,20 +78,21 @@ static vlp_status take_triples(vlp_triple_list *list, int64_t *left_out, const v
 }
 
 /* Names, labels and descriptions by id: those of the run, and for new entities those of the other data
- * set. Also a label for an entity to which the run gives none. Takes `splits` over. */
+ * set. Also a label for a name to which the run gives none. Takes `splits` over. */
 static vlp_status make_dataset(vlp_live_graph *live, const vlp_run *run, const vlp_dataset *other,
                                const matching *ids, vlp_triple_list splits[VLP_SPLITS]) {
     int32_t known = run->model->entities, count = known + ids->new_entities,
             relations = vlp_dataset_relation_count(run->dataset);
     vlp_status status = VLP_OK;
-    const char **texts = vlp_alloc_zero(3 * (size_t)count + (size_t)relations, sizeof *texts);
+    const char **texts = vlp_alloc_zero(3 * ((size_t)count + (size_t)relations), sizeof *texts);
     live->present = vlp_alloc_zero((size_t)count, 1);
     if (!texts || !live->present) {
         status = vlp_fail_memory("a graph");
         goto out;
     }
     const char **names = texts, **labels = texts + count, **descriptions = labels + count,
-               **relation_names = descriptions + count;
+               **relation_names = descriptions + count, **relation_labels = relation_names + relations,
+               **relation_descriptions = relation_labels + relations;
     for (int32_t e = 0; e < known; e++) {
         names[e] = vlp_dataset_entity_name(run->dataset, e);
         labels[e] = vlp_dataset_entity_label(run->dataset, e);
@@ -105,8 +106,18 @@ static vlp_status make_dataset(vlp_live_graph *live, const vlp_run *run, const v
         if (!labels[e]) labels[e] = vlp_dataset_entity_label(other, i);
         if (!descriptions[e]) descriptions[e] = vlp_dataset_entity_description(other, i);
     }
-    for (int32_t r = 0; r < relations; r++)
+    for (int32_t r = 0; r < relations; r++) {
         relation_names[r] = vlp_dataset_relation_name(run->dataset, r);
+        relation_labels[r] = vlp_dataset_relation_label(run->dataset, r);
+        relation_descriptions[r] = vlp_dataset_relation_description(run->dataset, r);
+    }
+    for (int32_t i = 0; i < vlp_dataset_relation_count(other); i++) {
+        int32_t r = ids->relations[i];
+        if (r < 0) continue;
+        if (!relation_labels[r]) relation_labels[r] = vlp_dataset_relation_label(other, i);
+        if (!relation_descriptions[r])
+            relation_descriptions[r] = vlp_dataset_relation_description(other, i);
+    }
     vlp_dataset_content content = VLP_DATASET_CONTENT_INIT;
     content.entities = count;
     content.relations = relations;
@@ -114,6 +125,8 @@ static vlp_status make_dataset(vlp_live_graph *live, const vlp_run *run, const v
     content.relation_names = relation_names;
     content.entity_labels = labels;
     content.entity_descriptions = descriptions;
+    content.relation_labels = relation_labels;
+    content.relation_descriptions = relation_descriptions;
     VLP_CHECK(vlp_dataset_make(&live->dataset, &content, splits, run->settings.threads));
 out:
     vlp_free(texts);

@@ -1,0 +1,12 @@
+/* N-Quads: compares the parser, including its errors, with a reference parser by the grammar; what was
+ * read is written and read again. */
+#include "statements.h"
+
+UNCOUNTED_BEGIN
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    check_statements(&(vlp_record_format){.parser = vlp_parse_nquads}, data, size, true);
+    return 0;
+}
+
+UNCOUNTED_END
