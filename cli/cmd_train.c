@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -168,16 +169,56 @@ static const char *what_next(vlp_status status, const char *run) {
     return NULL;
 }
 
+/* Whether training is to read a file, not a folder. */
+static bool is_file(const char *path) {
+    struct stat about;
+    return strcmp(path, "-") == 0 || (stat(path, &about) == 0 && S_ISREG(about.st_mode));
+}
+
+/* The data set that is made of a file of triples: RUN.data. NULL: it failed, with the error's code. */
+static const char *split_file(const char *file, const chosen_options *chosen, const cli_line *line,
+                              int *code) {
+    static char folder[PATH_MAX];
+    size_t length = strlen(chosen->output);
+    while (length > 1 && chosen->output[length - 1] == '/') length--;
+    vlp_split_options split = VLP_SPLIT_OPTIONS_INIT;
+    vlp_import_report report;
+    split.seed = line->common.seed;
+    split.threads = line->common.threads;
+    split.observer = chosen->train.observer;
+    *code = EXIT_FAILED;
+    if (length + sizeof ".data" > sizeof folder) {
+        fprintf(stderr, "vlp train: the name of the folder is too long: %s\n",
+                text_shown(chosen->output));
+        return NULL;
+    }
+    snprintf(folder, sizeof folder, "%.*s.data", (int)length, chosen->output);
+    if (chosen->train.resume && access(folder, F_OK) == 0) return folder;
+    vlp_status status = vlp_import_file(&report, file, folder, NULL, &split);
+    if (status != VLP_OK) {
+        *code = cli_fail_next(status, NULL,
+                              status == VLP_ERROR_EXISTS ? "train on it, or name another -o" : NULL);
+        return NULL;
+    }
+    if (!line->common.quiet)
+        fprintf(stderr,
+                "%s has no splits: %s has them, %s to train, %s to validate, %s to test, at random\n",
+                strcmp(file, "-") == 0 ? "standard input" : text_shown(file), folder,
+                cli_count(report.triples[VLP_TRAIN]), cli_count(report.triples[VLP_VALID]),
+                cli_count(report.triples[VLP_TEST]));
+    return folder;
+}
+
 int cmd_train(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp train",
-        "DIR -o RUN",
-        "Train a model on a data set; the run's folder holds its weights, settings and metrics. Without "
-        "a recipe, settings are chosen by the graph, the device and the time.\v"
+        "DIR|FILE -o RUN",
+        "Train a model on a data set, or on a file of triples, which is split into RUN.data; the run's "
+        "folder holds its weights, settings and metrics. Without a recipe, settings are chosen by the "
+        "graph, the device and the time.\v"
         "Interrupting saves and stops; --resume goes on as if nothing had happened. It may change "
         "threads, device, eval_every, eval_triples, save_every, patience and steps, nothing else. `vlp "
-        "train "
-        "--settings` lists every setting with its default.",
+        "train --settings` lists every setting with its default.",
         options,
         parse,
         1,
@@ -204,8 +245,14 @@ int cmd_train(int argc, char **argv) {
     chosen.train.observer = cli_observer(&line.common);
     vlp_train_report report;
     int code = EXIT_FAILED;
-    vlp_status status = vlp_train(&report, line.arguments[0], chosen.output, &chosen.train);
-    if (status != VLP_OK) {
+    const char *data = line.arguments[0];
+    /* A run that is there already is refused, or resumed, before anything is written. */
+    bool there = is_run(chosen.output) && !chosen.train.resume;
+    if (is_file(data) && !there) data = split_file(data, &chosen, &line, &code);
+    vlp_status status = data ? vlp_train(&report, data, chosen.output, &chosen.train) : VLP_OK;
+    if (!data) {
+        /* The message is out. */
+    } else if (status != VLP_OK) {
         code = cli_fail_next(status, chosen.train.device, what_next(status, chosen.output));
     } else {
         cli_observer_end();
