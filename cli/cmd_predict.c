@@ -1,6 +1,7 @@
 /* vlp predict: the best answers of a query, or of a file of them. */
 #include <string.h>
 
+#include "candidates.h"
 #include "commands.h"
 #include "component.h"
 #include "predicting.h"
@@ -12,6 +13,7 @@ enum { BATCH = 512 };
 typedef struct chosen_options {
     predicting common;
     vlp_predict_options predict;
+    chosen_candidates candidates;
     const char *file; /* of queries */
     bool table;       /* lines of fields instead of text */
 } chosen_options;
@@ -27,6 +29,7 @@ static const struct argp_option options[] = {
      "?<TAB>RELATION<TAB>TAIL on each line",
      0},
     OPTION_ON_ERROR,
+    OPTION_CANDIDATES,
     {"format", KEY_FORMAT, "NAME", 0,
      "text, or tsv: one answer per line, fields separated by tabs (text)", 0},
     OPTION_GRAPH,
@@ -71,6 +74,10 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
             argp_error(state, "--format takes text or tsv, not '%s'", text_shown(value));
         chosen->table = strcmp(value, "tsv") == 0;
         return 0;
+    case KEY_CANDIDATES:
+    case KEY_SEEN:
+    case KEY_WHERE:
+        return candidates_parse(key, value, state, &chosen->candidates);
     default:
         return predicting_parse(key, value, state, &chosen->common);
     }
@@ -100,6 +107,7 @@ static void answers_json(json_out *json, const output *out, const vlp_answers *a
     json_string(json, "head", tail ? entity : "?");
     json_string(json, "relation", vlp_dataset_relation_name(data, relation));
     json_string(json, "tail", tail ? "?" : entity);
+    json_integer(json, "candidates", answers->candidate_count);
     json_array(json, "predictions");
     for (int32_t i = 0; i < answers->prediction_count; i++) {
         const vlp_prediction *prediction = &answers->predictions[i];
@@ -143,7 +151,12 @@ static void answers_text(const output *out, const vlp_answers *answers) {
     if (out->written > 0) putchar('\n');
     printf("%s  %s  %s\n", tail ? entity : "?", text_shown(vlp_dataset_relation_name(data, relation)),
            tail ? "?" : entity);
-    if (answers->prediction_count == 0) printf("  no answer that is not known\n");
+    if (candidates_chosen(&out->chosen->candidates) && answers->candidate_count > 0)
+        printf("  ranks among %s\n", cli_things(answers->candidate_count, "candidate"));
+    if (answers->candidate_count == 0)
+        printf("  no candidate: none is seen as %s entity of the relation\n", tail ? "tail" : "head");
+    else if (answers->prediction_count == 0)
+        printf("  no answer that is not known\n");
     int widest = 0;
     for (int32_t i = 0; i < answers->prediction_count; i++) {
         int width = text_columns(predicting_readable(data, answers->predictions[i].entity));
@@ -176,10 +189,17 @@ static void write_answers(output *out, const vlp_answers *answers, bool inside) 
 }
 
 /* Prints once what holds for all answers. */
-static void write_remark(const output *out) {
+static void write_remark(output *out) {
+    if (out->as_json) candidates_json(&out->json, &out->chosen->candidates, out->data);
     if (out->as_json || out->chosen->table) return;
     const char *why = out->chosen->predict.explain ? predicting_no_copy(&out->info) : NULL;
-    printf("%s%s%s\n\n", predicting_formula(&out->info), why ? "; " : "", why ? why : "");
+    printf("%s%s%s\n", predicting_formula(&out->info), why ? "; " : "", why ? why : "");
+    if (candidates_chosen(&out->chosen->candidates)) {
+        printf("candidates: entities ");
+        candidates_print(&out->chosen->candidates, out->data);
+        putchar('\n');
+    }
+    putchar('\n');
 }
 
 /* ---- Answering ----------------------------------------------------------------------------------- */
@@ -194,6 +214,12 @@ static vlp_status answer_batch(output *out, vlp_run *run, const vlp_query *queri
     }
     vlp_predictions_free(predictions);
     return status;
+}
+
+/* Where no candidate is left, says which options do that. */
+static int fail(const output *out, vlp_status status) {
+    bool empty = status == VLP_ERROR_ARGUMENT && candidates_chosen(&out->chosen->candidates);
+    return cli_fail_next(status, out->chosen->common.run.device, empty ? CANDIDATES_NEXT : NULL);
 }
 
 /* Answers a file in batches, so that memory does not grow with it. */
@@ -226,11 +252,9 @@ static vlp_status answer_lines(output *out, vlp_run *run, vlp_triple_reader *rea
 static int answer_file(output *out, vlp_run *run) {
     vlp_triple_reader *reader = NULL;
     if (vlp_triple_reader_open(&reader, out->data, out->chosen->file, true) != VLP_OK) return cli_fail();
-    if (out->as_json) {
-        json_object(&out->json, NULL);
-        json_array(&out->json, "queries");
-    }
+    if (out->as_json) json_object(&out->json, NULL);
     write_remark(out);
+    if (out->as_json) json_array(&out->json, "queries");
     vlp_status status = answer_lines(out, run, reader);
     vlp_triple_reader_free(reader);
     if (out->as_json) {
@@ -239,7 +263,7 @@ static int answer_file(output *out, vlp_run *run) {
         json_end_object(&out->json);
         putchar('\n');
     }
-    if (status != VLP_OK) return cli_fail();
+    if (status != VLP_OK) return fail(out, status);
     int code = cli_finish();
     return out->bad_line ? EXIT_FAILED : code;
 }
@@ -255,13 +279,30 @@ static vlp_status make_query(vlp_query *out, const vlp_dataset *data, char **arg
     return status;
 }
 
+/* A query whose relation has none of the candidates. */
+static int fail_not_seen(const output *out, vlp_query query) {
+    bool tail = asks_for_tail(out->data, query);
+    int32_t relation = query.relation % vlp_dataset_relation_count(out->data);
+    fprintf(stderr, "vlp: no candidate is left: no entity%s is seen as %s entity of %s (%s)\n",
+            out->chosen->candidates.file || out->chosen->candidates.where_count > 0
+                ? " that meets the other restrictions"
+                : "",
+            tail ? "tail" : "head", text_shown(vlp_dataset_relation_name(out->data, relation)),
+            CANDIDATES_NEXT);
+    return EXIT_FAILED;
+}
+
 static int answer_one(output *out, vlp_run *run, char **arguments) {
     vlp_query query;
     vlp_predictions *predictions = NULL;
-    if (make_query(&query, out->data, arguments) != VLP_OK ||
-        vlp_run_predict(&predictions, run, &query, 1, &out->chosen->predict) != VLP_OK)
-        return cli_fail();
+    if (make_query(&query, out->data, arguments) != VLP_OK) return cli_fail();
+    vlp_status status = vlp_run_predict(&predictions, run, &query, 1, &out->chosen->predict);
+    if (status != VLP_OK) return fail(out, status);
     cli_observer_end();
+    if (vlp_predictions_get(predictions, 0)->candidate_count == 0) {
+        vlp_predictions_free(predictions);
+        return fail_not_seen(out, query);
+    }
     if (out->as_json) json_object(&out->json, NULL);
     write_remark(out);
     write_answers(out, vlp_predictions_get(predictions, 0), false);
@@ -282,12 +323,14 @@ int cmd_predict(int argc, char **argv) {
         "the path score that depends on it, an estimate. The known triples without which an answer "
         "falls are found by taking triples out of the graph and scoring again. A reference is a near "
         "known triple of the relation; its contribution is the score with all references minus the "
-        "score without it.",
+        "score without it. With --candidates, --seen and --where only entities that meet all of them "
+        "are "
+        "scored, and ranks are among these.",
         options,
         parse,
         1,
         4};
-    chosen_options chosen = {PREDICTING_INIT, VLP_PREDICT_OPTIONS_INIT, NULL, false};
+    chosen_options chosen = {.common = PREDICTING_INIT, .predict = VLP_PREDICT_OPTIONS_INIT};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     bool one = line.count == 4 &&
@@ -311,8 +354,13 @@ int cmd_predict(int argc, char **argv) {
                       .as_json = line.common.json,
                       .json = json_start(stdout)};
         vlp_run_describe(&out.info, run);
-        code = chosen.file ? answer_file(&out, run) : answer_one(&out, run, line.arguments);
+        chosen.predict.candidates = &chosen.candidates.options;
+        if (!candidates_find(&chosen.candidates, out.data))
+            code = EXIT_FAILED;
+        else
+            code = chosen.file ? answer_file(&out, run) : answer_one(&out, run, line.arguments);
     }
+    candidates_free(&chosen.candidates);
     vlp_run_free(run);
     return code;
 }

@@ -775,7 +775,32 @@ typedef struct vlp_answers {
     int32_t prediction_count;
     const vlp_answer_reference *references;
     int32_t reference_count;
+    int64_t
+        candidate_count; /* entities that may be answers, the known ones among them; ranks are among
+                            these. 0: `seen` of the candidates left none, and there is no prediction */
 } vlp_answers;
+
+/* A known triple that candidates x have: (x, relation, entity), or for relation + relation_count the
+ * triple (entity, relation, x). */
+typedef struct vlp_condition {
+    int32_t relation, entity;
+} vlp_condition;
+
+/* Which entities may be answers: those that meet every restriction given. Only these are scored. */
+typedef struct vlp_candidate_options {
+    int32_t version;
+    const int32_t *entities; /* (entity_count) only these, in any order; NULL: all */
+    int64_t entity_count;
+    const vlp_condition *conditions; /* (condition_count) triples that each candidate has. Known are the
+                                        triples of the same splits as the answers of the call, and those
+                                        of a graph of vlp_run_use_graph */
+    int32_t condition_count;
+    bool seen; /* only entities that the graph in use has in the place that a query asks for: as tail
+                  entities of r for (h, r, ?), as head entities for (?, r, t) */
+} vlp_candidate_options;
+#define VLP_CANDIDATE_OPTIONS_VERSION 1
+#define VLP_CANDIDATE_OPTIONS_INIT                                                                      \
+    { VLP_CANDIDATE_OPTIONS_VERSION, NULL, 0, NULL, 0, false }
 
 typedef struct vlp_predict_options {
     int32_t version;
@@ -788,10 +813,12 @@ typedef struct vlp_predict_options {
     const vlp_observer *observer; /* NULL: none */
     int32_t paths;                /* of an answer, with `explain`, 0 to VLP_MAX_PATHS; 0: no support
                                      either, whose search scores an answer up to 180 times */
+    /* Of version 3. */
+    const vlp_candidate_options *candidates; /* NULL: every entity */
 } vlp_predict_options;
-#define VLP_PREDICT_OPTIONS_VERSION 2
+#define VLP_PREDICT_OPTIONS_VERSION 3
 #define VLP_PREDICT_OPTIONS_INIT                                                                        \
-    { VLP_PREDICT_OPTIONS_VERSION, 10, false, false, 0, NULL, 3 }
+    { VLP_PREDICT_OPTIONS_VERSION, 10, false, false, 0, NULL, 3, NULL }
 
 /* The answers of many queries. */
 typedef struct vlp_predictions vlp_predictions;
@@ -799,7 +826,9 @@ typedef struct vlp_predictions vlp_predictions;
  * r + relation_count asks for head entities. `left_out` of a query (-1: none) is the index of a triple
  * that is taken out of the graph for this query, among vlp_run_graph_triples. Memory is that of the
  * answers: ask in batches of some hundreds where there are many queries; a batch costs one matrix
- * product over all entities for each of f_c and f_g. */
+ * product over all candidates for each of f_c and f_g (with `seen`, one for each relation of the batch).
+ * VLP_ERROR_ARGUMENT also where list and conditions of the candidates leave no entity: the message names
+ * the restriction that left none. */
 VLP_API vlp_status vlp_run_predict(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
                                    int64_t count, const vlp_predict_options *options);
 /* The answers of query number `query`, borrowed; NULL for a number out of range. */
@@ -807,8 +836,8 @@ VLP_API const vlp_answers *vlp_predictions_get(const vlp_predictions *prediction
 VLP_API void vlp_predictions_free(vlp_predictions *predictions);
 
 /* The same for given answers: query i has the one prediction answers[i], with references and
- * contributions. queries, answers: (count). `count`, `known` and `explain` of the options are ignored.
- */
+ * contributions. queries, answers: (count). `count`, `known`, `explain` and `candidates` of the options
+ * are ignored. */
 VLP_API vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
                                    const int32_t *answers, int64_t count,
                                    const vlp_predict_options *options);
@@ -886,7 +915,9 @@ VLP_API vlp_status vlp_run_calibrate(vlp_calibration *out, vlp_run *run,
  * directions, about the entities that occur in its place in the graph; the best `per_query` unknown
  * answers of each query, among all entities, are candidates; and these are scored as vlp_run_score does.
  * Triples that no query ranks so high, and entities never seen in that place, are left out; so are (e,
- * r, e), unless the graph has such triples of r. */
+ * r, e), unless the graph has such triples of r. With `candidates` the answers of a query are among
+ * these; the entities it is asked about are not restricted, so that a triple has at least one candidate,
+ * at a side that `sides` asks for. */
 typedef struct vlp_mine_options {
     int32_t version;
     int32_t count;     /* triples wanted, 1 or more */
@@ -898,10 +929,13 @@ typedef struct vlp_mine_options {
                           existing one gives VLP_ERROR_EXISTS without `resume` */
     bool resume;       /* continue from `state`, where it exists */
     const vlp_observer *observer; /* NULL: none */
+    /* Of version 2. */
+    const vlp_candidate_options *candidates; /* NULL: every entity */
+    vlp_sides sides;                         /* which entity of a triple queries ask for */
 } vlp_mine_options;
-#define VLP_MINE_OPTIONS_VERSION 1
+#define VLP_MINE_OPTIONS_VERSION 2
 #define VLP_MINE_OPTIONS_INIT                                                                           \
-    { VLP_MINE_OPTIONS_VERSION, 100, 10, -1, 0.5, NULL, false, NULL }
+    { VLP_MINE_OPTIONS_VERSION, 100, 10, -1, 0.5, NULL, false, NULL, NULL, VLP_BOTH_SIDES }
 
 typedef struct vlp_mined {
     vlp_triple triple;
@@ -911,7 +945,7 @@ typedef struct vlp_mined {
 typedef struct vlp_mining {
     vlp_mined *items; /* (count), best first; equal scores by relation, head, tail */
     int64_t count;
-    int64_t queries;          /* asked, in both directions */
+    int64_t queries;          /* asked, in both directions or in that of `sides` */
     int64_t possible_queries; /* of these relations and all entities */
     int64_t candidates;       /* scored; a triple that both directions propose counts twice */
     int64_t possible_triples; /* of these relations, |E|^2 each, the known ones among them */

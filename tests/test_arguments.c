@@ -218,6 +218,34 @@ static void evaluations(void **state) {
 
 /* ---- 9. Predicting ------------------------------------------------------------------------------- */
 
+static void wrong_candidates(void) {
+    vlp_predictions *made = NULL;
+    vlp_query query = {0, 0, -1};
+    int32_t entity = 0;
+    vlp_condition condition = {0, 0};
+    vlp_candidate_options candidates[6];
+    for (int i = 0; i < 6; i++) candidates[i] = (vlp_candidate_options)VLP_CANDIDATE_OPTIONS_INIT;
+    candidates[0].version = 0;
+    candidates[1].version = VLP_CANDIDATE_OPTIONS_VERSION + 1;
+    candidates[2].entity_count = 1;
+    candidates[3].condition_count = 1;
+    candidates[4].entities = &entity;
+    candidates[4].entity_count = -1;
+    candidates[5].conditions = &condition;
+    candidates[5].condition_count = INT32_MIN;
+    static const char *const parts[6] = {"of version 0",  "of version",    "array is NULL",
+                                         "array is NULL", "-1 candidates", "conditions"};
+    for (int i = 0; i < 6; i++) {
+        vlp_predict_options wrong = VLP_PREDICT_OPTIONS_INIT;
+        wrong.candidates = &candidates[i];
+        REFUSED(parts[i], vlp_run_predict, &made, run, &query, 1, &wrong);
+        vlp_mining *mined = NULL;
+        vlp_mine_options mining = VLP_MINE_OPTIONS_INIT;
+        mining.candidates = &candidates[i];
+        REFUSED(parts[i], vlp_run_mine, &mined, run, &mining);
+    }
+}
+
 static void predictions(void **state) {
     (void)state;
     vlp_predictions *made = NULL;
@@ -245,6 +273,7 @@ static void predictions(void **state) {
         REFUSED("paths asked for", vlp_run_predict, &made, run, &query, 1, &wrong);
     }
     wrong = (vlp_predict_options)VLP_PREDICT_OPTIONS_INIT;
+    wrong_candidates();
     wrong.filter = UINT32_MAX;
     REFUSED("splits", vlp_run_predict, &made, run, &query, 1, &wrong);
     REFUSED("splits", vlp_run_explain, &made, run, &query, &answer, 1, &wrong);

@@ -25,9 +25,17 @@ unsigned vlp_predictor_components(const vlp_predictor *predictor);
 /* The maximum number of queries of a call. */
 int32_t vlp_predictor_batch(const vlp_predictor *predictor);
 
-/* The best `wanted` answers of each query, those that `excluded` (NULL: none) knows left out. */
+/* Candidates: distinct entities in ascending order, at least one. */
+typedef struct vlp_candidate_list {
+    const int32_t *entities;
+    int64_t count;
+} vlp_candidate_list;
+
+/* The best `wanted` answers of each query, those that `excluded` (NULL: none) knows left out. Only
+ * entities of `among` are scored; NULL: all that the options allow. */
 vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
-                             int32_t wanted, const vlp_filter *excluded, const vlp_observer *observer);
+                             int32_t wanted, const vlp_filter *excluded, const vlp_candidate_list *among,
+                             const vlp_observer *observer);
 /* Of query `index` of the last vlp_predictor_top, best first. */
 const vlp_top *vlp_predictor_answers(const vlp_predictor *predictor, int64_t index, int32_t *count);
 
