@@ -842,6 +842,50 @@ VLP_API vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vl
                                    const int32_t *answers, int64_t count,
                                    const vlp_predict_options *options);
 
+/* ---- The relation between two entities ---- */
+
+typedef struct vlp_entity_pair {
+    int32_t head, tail;
+} vlp_entity_pair;
+
+/* How well a relation holds between two entities. Raw scores do not compare across relations: f of one
+ * relation may be larger than that of another for all entities. So a relation is scored by how far its
+ * score stands out among the entities: p(t | h, r) is the softmax of f / s over the entities that are
+ * not known answers of (h, r, ?), t itself among them, and the score is the mean of log p(t | h, r) and
+ * log p(h | r, t); it is at most 0. The scale s is a constant of the run and its graph, 4 times the mean
+ * standard deviation of f over entities in 64 queries of training triples. A triple that is in the graph
+ * in use has its own edge taken out, as in vlp_score. */
+typedef struct vlp_relation_prediction {
+    int32_t relation; /* r: the triple is (head, r, tail); r + relation_count: it is (tail, r, head) */
+    bool known;       /* that triple is in the data set, or in the graph in use */
+    int64_t edge;     /* its index among vlp_run_graph_triples, or -1: what explaining it leaves out */
+    double score;     /* the mean of: */
+    double tail_log_probability, head_log_probability; /* of the pair's tail given its head, and back */
+    double f, parts[VLP_MAX_COMPONENTS]; /* f and its components, the means of both directions */
+} vlp_relation_prediction;
+
+/* The relations of one pair, best first; equal scores in the order of relations. */
+typedef struct vlp_relation_answers {
+    vlp_entity_pair pair;
+    const vlp_relation_prediction *predictions;
+    int32_t prediction_count;
+} vlp_relation_answers;
+
+/* The relations of many pairs. */
+typedef struct vlp_relation_predictions vlp_relation_predictions;
+/* Scores every relation in both directions between the entities of pairs[0 .. count - 1] (in one
+ * direction where a pair is an entity with itself); *out is to be freed with
+ * vlp_relation_predictions_free. Of the options `count`, `known`, `filter` and `observer` are read; a
+ * relation of vlp_relation_prediction is explained by vlp_run_explain of {head, relation, edge} with the
+ * answer tail. A pair costs the scores of 4 relation_count queries with all entities. */
+VLP_API vlp_status vlp_run_predict_relations(vlp_relation_predictions **out, vlp_run *run,
+                                             const vlp_entity_pair *pairs, int64_t count,
+                                             const vlp_predict_options *options);
+/* The relations of pair number `pair`, borrowed; NULL for a number out of range. */
+VLP_API const vlp_relation_answers *
+vlp_relation_predictions_get(const vlp_relation_predictions *predictions, int64_t pair);
+VLP_API void vlp_relation_predictions_free(vlp_relation_predictions *predictions);
+
 /* ---- Scores of triples ---- */
 
 /* A triple is asked in both directions, (h, r, ?) for t and (?, r, t) for h; its scores are the means of
@@ -1001,8 +1045,8 @@ VLP_API const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *cou
  * entity may also be given by a label that it alone has. A reader serves one thread at a time. */
 typedef struct vlp_triple_reader vlp_triple_reader;
 /* Opens the file `path`, plain or .gz ("-": standard input). `dataset` is borrowed until the reader is
- * freed with vlp_triple_reader_free. With `queries` every line is a query, with "?" for its head or its
- * tail, which reads as -1. VLP_ERROR_IO. */
+ * freed with vlp_triple_reader_free. With `queries` every line is a query, with one "?", for its head,
+ * its relation or its tail, which reads as -1. VLP_ERROR_IO. */
 VLP_API vlp_status vlp_triple_reader_open(vlp_triple_reader **out, const vlp_dataset *dataset,
                                           const char *path, bool queries);
 /* Writes the next triple to *out and true to *more; at the end false to *more, and *out is untouched. A

@@ -300,6 +300,29 @@ static void predictions(void **state) {
     DOES_NOTHING(vlp_predictions_free, NULL);
 }
 
+static void relations_of_pairs(void **state) {
+    (void)state;
+    vlp_relation_predictions *made = NULL;
+    vlp_entity_pair pair = {0, 1};
+    NULL_REFUSED(out, vlp_run_predict_relations, NULL, run, &pair, 1, NULL);
+    NULL_REFUSED(run, vlp_run_predict_relations, &made, NULL, &pair, 1, NULL);
+    REFUSED("pairs, and their array is NULL", vlp_run_predict_relations, &made, run, NULL, 1, NULL);
+    REFUSED("-1 pairs", vlp_run_predict_relations, &made, run, &pair, -1, NULL);
+    VERSIONS_REFUSED(vlp_predict_options, VLP_PREDICT_OPTIONS_INIT, vlp_run_predict_relations, &made,
+                     run, &pair, 1, &options);
+    vlp_predict_options wrong = VLP_PREDICT_OPTIONS_INIT;
+    wrong.filter = UINT32_MAX;
+    REFUSED("splits", vlp_run_predict_relations, &made, run, &pair, 1, &wrong);
+    for (int i = 0; i < BAD_IDS; i++) {
+        vlp_entity_pair bad[2] = {{bad_id(i, entities), 0}, {0, bad_id(i, entities)}};
+        for (int j = 0; j < 2; j++)
+            REFUSED("pair 0", vlp_run_predict_relations, &made, run, &bad[j], 1, NULL);
+    }
+    assert_null(made);
+    GIVES(NULL, vlp_relation_predictions_get, NULL, 0);
+    DOES_NOTHING(vlp_relation_predictions_free, NULL);
+}
+
 static void scores(void **state) {
     (void)state;
     vlp_score out;
@@ -416,6 +439,7 @@ int main(void) {
                                        cmocka_unit_test(runs),
                                        cmocka_unit_test(evaluations),
                                        cmocka_unit_test(predictions),
+                                       cmocka_unit_test(relations_of_pairs),
                                        cmocka_unit_test(scores),
                                        cmocka_unit_test(mining),
                                        cmocka_unit_test(triple_files),

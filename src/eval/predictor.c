@@ -276,6 +276,49 @@ vlp_status vlp_predictor_score(vlp_top *out, vlp_predictor *predictor, const vlp
     return VLP_OK;
 }
 
+/* ---- All scores ---------------------------------------------------------------------------------- */
+
+/* Hands a tile of the prepared queries to a reader; `start`: the first of them. */
+static vlp_status read_tile(vlp_predictor *predictor, int64_t start, int64_t count,
+                            const vlp_score_tile *tile, vlp_score_reader read, void *user) {
+    const vlp_model *model = predictor->options.model;
+    int64_t columns = tile->columns;
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (predictor->pair_scores[c])
+            VLP_TRY(model->backend->memory->download(model->compute, predictor->pair_scores[c],
+                                                     tile->components[c].rows,
+                                                     (size_t)(count * columns) * sizeof(float)));
+#pragma omp parallel for num_threads(vlp_thread_count(predictor->options.threads)) schedule(static)
+    for (int64_t i = 0; i < count; i++) {
+        const float *scores[VLP_MAX_COMPONENTS] = {NULL};
+        for (int c = 0; c < VLP_COMPONENTS; c++)
+            if (predictor->pair_scores[c]) scores[c] = predictor->pair_scores[c] + i * columns;
+        read(user, start + i, tile->first, tile->columns, scores);
+    }
+    return VLP_OK;
+}
+
+vlp_status vlp_predictor_read(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
+                              const vlp_candidate_list *among, vlp_score_reader read, void *user,
+                              const vlp_observer *observer) {
+    int32_t candidates = (int32_t)among->count, tile = predictor->tile;
+    if (tile > candidates) tile = candidates;
+    VLP_TRY(reserve_pairs(predictor, (int64_t)predictor->batch * tile));
+    VLP_TRY(vlp_scorer_list(predictor->scorer, among->entities, candidates));
+    for (int64_t start = 0; start < count; start += predictor->batch) {
+        int64_t size = count - start < predictor->batch ? count - start : predictor->batch;
+        VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries + start, size));
+        for (int32_t first = 0; first < candidates; first += tile) {
+            vlp_score_tile scored;
+            int32_t columns = candidates - first < tile ? candidates - first : tile;
+            VLP_TRY(vlp_scorer_listed(&scored, predictor->scorer, first, columns));
+            VLP_TRY(read_tile(predictor, start, size, &scored, read, user));
+            if (vlp_stopped(observer)) return vlp_fail_stopped();
+        }
+    }
+    return VLP_OK;
+}
+
 /* ---- Contributions of references, to the vertical component ----------------------------------------
  */
 
