@@ -882,8 +882,8 @@ VLP_API vlp_status vlp_run_predict_relations(vlp_relation_predictions **out, vlp
                                              const vlp_entity_pair *pairs, int64_t count,
                                              const vlp_predict_options *options);
 /* The relations of pair number `pair`, borrowed; NULL for a number out of range. */
-VLP_API const vlp_relation_answers *
-vlp_relation_predictions_get(const vlp_relation_predictions *predictions, int64_t pair);
+VLP_API const vlp_relation_answers *vlp_relation_predictions_get(const vlp_relation_predictions *from,
+                                                                 int64_t pair);
 VLP_API void vlp_relation_predictions_free(vlp_relation_predictions *predictions);
 
 /* ---- Scores of triples ---- */
@@ -952,6 +952,55 @@ typedef struct vlp_calibration_options {
  * the same; a folder that cannot be written is no error. */
 VLP_API vlp_status vlp_run_calibrate(vlp_calibration *out, vlp_run *run,
                                      const vlp_calibration_options *options);
+
+/* ---- True or false ---- */
+
+/* A triple is taken as true where its score, vlp_score.score, is at least the threshold of its relation.
+ * Thresholds are fitted on triples of the validation split and corruptions of them, made as for
+ * calibration: they maximize the accuracy with both kinds weighted equally. The accuracy on the test
+ * split is that of test triples and of corruptions of their own, which are in none of the splits. At
+ * most 4,000 triples of a split are used, of valid as many as possible of each relation. The graph is
+ * the run's own train; the components are those that score the graph in use. */
+typedef struct vlp_relation_threshold {
+    double threshold;
+    bool own; /* fitted on triples of this relation; false: too few of them, the threshold of all */
+    int64_t positives, negatives;           /* of valid */
+    int64_t test_positives, test_negatives; /* of test */
+    double test_accuracy;                   /* NaN where test has none of either kind */
+} vlp_relation_threshold;
+
+typedef struct vlp_classification {
+    double threshold;                  /* fitted on triples of all relations */
+    vlp_relation_threshold *relations; /* (relation_count) */
+    int32_t relation_count;
+    int64_t positives, negatives;
+    double accuracy; /* of the triples it was fitted on, by the thresholds of their relations */
+    int64_t test_positives, test_negatives;
+    double test_accuracy;                   /* the mean of the next two; NaN without a test split */
+    double test_true_rate, test_false_rate; /* the fraction of true triples that are taken as true, of
+                                               corruptions that are taken as false */
+} vlp_classification;
+
+typedef struct vlp_classification_options {
+    int32_t version;
+    int32_t exchanges; /* corruptions of each triple and side, 1 to 100 */
+    int32_t minimum;   /* triples of a relation in valid, and corruptions, that it needs for a threshold
+                          of its own, 1 or more */
+    uint64_t seed;
+    const vlp_observer *observer; /* NULL: none */
+} vlp_classification_options;
+#define VLP_CLASSIFICATION_OPTIONS_VERSION 1
+#define VLP_CLASSIFICATION_OPTIONS_INIT                                                                 \
+    { VLP_CLASSIFICATION_OPTIONS_VERSION, 2, 10, 0, NULL }
+/* Fits thresholds and puts them into *out, to be freed with vlp_classification_free. VLP_ERROR_ARGUMENT
+ * without a validation split. */
+VLP_API vlp_status vlp_run_classify(vlp_classification **out, vlp_run *run,
+                                    const vlp_classification_options *options);
+/* Whether a triple of the relation with this score is taken as true; false for NULL, for a relation out
+ * of range and for a score that is NaN. */
+VLP_API bool vlp_classification_holds(const vlp_classification *classification, int32_t relation,
+                                      double score);
+VLP_API void vlp_classification_free(vlp_classification *classification);
 
 /* ---- Missing triples ---- */
 

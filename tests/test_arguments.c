@@ -300,6 +300,24 @@ static void predictions(void **state) {
     DOES_NOTHING(vlp_predictions_free, NULL);
 }
 
+static void classes(void **state) {
+    (void)state;
+    vlp_classification *made = NULL;
+    NULL_REFUSED(out, vlp_run_classify, NULL, run, NULL);
+    NULL_REFUSED(run, vlp_run_classify, &made, NULL, NULL);
+    VERSIONS_REFUSED(vlp_classification_options, VLP_CLASSIFICATION_OPTIONS_INIT, vlp_run_classify,
+                     &made, run, &options);
+    vlp_classification_options wrong[3];
+    for (int i = 0; i < 3; i++) wrong[i] = (vlp_classification_options)VLP_CLASSIFICATION_OPTIONS_INIT;
+    wrong[0].exchanges = 0;
+    wrong[1].exchanges = 101;
+    wrong[2].minimum = 0;
+    for (int i = 0; i < 3; i++) REFUSED("it is 1", vlp_run_classify, &made, run, &wrong[i]);
+    assert_null(made);
+    GIVES(false, vlp_classification_holds, NULL, 0, 0);
+    DOES_NOTHING(vlp_classification_free, NULL);
+}
+
 static void relations_of_pairs(void **state) {
     (void)state;
     vlp_relation_predictions *made = NULL;
@@ -440,6 +458,7 @@ int main(void) {
                                        cmocka_unit_test(evaluations),
                                        cmocka_unit_test(predictions),
                                        cmocka_unit_test(relations_of_pairs),
+                                       cmocka_unit_test(classes),
                                        cmocka_unit_test(scores),
                                        cmocka_unit_test(mining),
                                        cmocka_unit_test(triple_files),

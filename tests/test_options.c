@@ -154,6 +154,7 @@ static const struct {
     ROW(vlp_calibration_options, 32),
     ROW(vlp_mine_options, 48, 60),
     ROW(vlp_candidate_options, 37),
+    ROW(vlp_classification_options, 32),
 #undef ROW
 };
 enum { PROMISED = sizeof promised / sizeof *promised };
@@ -213,6 +214,7 @@ static void every_version_is_taken(void **state) {
     CHECK(vlp_candidate_options, VLP_CANDIDATE_OPTIONS_INIT);
     CHECK(vlp_score_options, VLP_SCORE_OPTIONS_INIT);
     CHECK(vlp_calibration_options, VLP_CALIBRATION_OPTIONS_INIT);
+    CHECK(vlp_classification_options, VLP_CLASSIFICATION_OPTIONS_INIT);
     CHECK(vlp_mine_options, VLP_MINE_OPTIONS_INIT);
 #undef CHECK
     fenced_free(memory);

@@ -25,6 +25,8 @@ KIND(vlp_predict_options, VLP_PREDICT_OPTIONS_VERSION, END(vlp_predict_options, 
 KIND(vlp_candidate_options, VLP_CANDIDATE_OPTIONS_VERSION, END(vlp_candidate_options, seen));
 KIND(vlp_score_options, VLP_SCORE_OPTIONS_VERSION, END(vlp_score_options, observer));
 KIND(vlp_calibration_options, VLP_CALIBRATION_OPTIONS_VERSION, END(vlp_calibration_options, observer));
+KIND(vlp_classification_options, VLP_CLASSIFICATION_OPTIONS_VERSION,
+     END(vlp_classification_options, observer));
 KIND(vlp_mine_options, VLP_MINE_OPTIONS_VERSION, END(vlp_mine_options, observer),
      END(vlp_mine_options, sides));
 

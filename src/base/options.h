@@ -37,6 +37,7 @@ typedef struct vlp_options_kind {
     DO(vlp_candidate_options)                                                                           \
     DO(vlp_score_options)                                                                               \
     DO(vlp_calibration_options)                                                                         \
+    DO(vlp_classification_options)                                                                      \
     DO(vlp_mine_options)
 
 #define VLP_OPTIONS_DECLARE(type) extern const vlp_options_kind type##_kind;

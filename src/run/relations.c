@@ -28,10 +28,10 @@ void vlp_relation_predictions_free(vlp_relation_predictions *predictions) {
     vlp_free(predictions);
 }
 
-const vlp_relation_answers *vlp_relation_predictions_get(const vlp_relation_predictions *predictions,
+const vlp_relation_answers *vlp_relation_predictions_get(const vlp_relation_predictions *from,
                                                          int64_t pair) {
-    if (!predictions || pair < 0 || pair >= predictions->count) return NULL;
-    return &predictions->items[pair];
+    if (!from || pair < 0 || pair >= from->count) return NULL;
+    return &from->items[pair];
 }
 
 /* ---- Reading scores ------------------------------------------------------------------------------ */
