@@ -178,8 +178,10 @@ static void score_not_a_number(void **state) {
     tiny_run_make(&tiny, NULL, 310);
     vlp_entity_pair pair = {1, 2};
     vlp_relation_predictions *predictions = NULL;
-    float *rows = tiny.run->model->tables[VLP_TABLE_ENTITIES].value;
-    rows[0] = NAN;
+    const vlp_model *model = tiny.run->model;
+    const float wrong = NAN;
+    must(model->backend->memory->upload(model->compute, model->tables[VLP_TABLE_ENTITIES].value, &wrong,
+                                        sizeof wrong));
     assert_int_equal(vlp_run_predict_relations(&predictions, tiny.run, &pair, 1, NULL),
                      VLP_ERROR_DIVERGED);
     assert_null(predictions);
