@@ -550,7 +550,7 @@ static void prediction(work *w) {
         double start = seconds();
         for (int64_t i = 0; i < QUERIES; i += batch)
             need(vlp_predictor_top(predictor, queries + i, QUERIES - i < batch ? QUERIES - i : batch,
-                                   WANTED, known, NULL));
+                                   WANTED, known, NULL, NULL));
         if (seconds() - start < best) best = seconds() - start;
     }
     printf("%s: the best %d of f_c and f_g: %.0f queries a second\n", w->recipe->name, WANTED,

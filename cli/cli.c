@@ -56,6 +56,14 @@ vlp_split cli_split(struct argp_state *state, const char *text) {
     return text[0] == 'v' ? VLP_VALID : VLP_TEST;
 }
 
+vlp_sides cli_sides(struct argp_state *state, const char *text) {
+    if (strcmp(text, "head") == 0) return VLP_HEADS;
+    if (strcmp(text, "tail") == 0) return VLP_TAILS;
+    if (strcmp(text, "both") != 0)
+        argp_error(state, "--side takes head, tail or both, not '%s'", text_shown(text));
+    return VLP_BOTH_SIDES;
+}
+
 void cli_unknown_item(struct argp_state *state, const char *option, const char *item, size_t length) {
     char text[64];
     snprintf(text, sizeof text, "%.*s", (int)length, item);

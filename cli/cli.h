@@ -54,6 +54,7 @@ void cli_parse(cli_line *line, const cli_syntax *syntax, int argc, char **argv);
 int64_t cli_integer(struct argp_state *state, const char *option, const char *text, int64_t minimum,
                     int64_t maximum);
 vlp_split cli_split(struct argp_state *state, const char *text); /* of --split: valid or test */
+vlp_sides cli_sides(struct argp_state *state, const char *text); /* of --side: head, tail or both */
 #define CLI_DEVICES "auto, cpu or cuda"                          /* the help of --device */
 /* The usage error for an item of a list, `length` bytes of `item`. */
 void cli_unknown_item(struct argp_state *state, const char *option, const char *item, size_t length);

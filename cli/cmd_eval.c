@@ -1,12 +1,9 @@
 /* vlp eval: the metrics of a run. */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "candidates.h"
 #include "cli.h"
 #include "commands.h"
 #include "component.h"
@@ -25,7 +22,6 @@ enum {
     KEY_DATA,
     KEY_FILTER,
     KEY_SIDE,
-    KEY_CANDIDATES,
     KEY_CONTROL,
     KEY_AMONG,
     KEY_BASELINES
@@ -98,11 +94,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         chosen->evaluation.filter = parse_list(state, "--filter", value, split_names, VLP_SPLITS);
         return 0;
     case KEY_SIDE:
-        if (strcmp(value, "head") != 0 && strcmp(value, "tail") != 0 && strcmp(value, "both") != 0)
-            argp_error(state, "--side takes head, tail or both, not '%s'", text_shown(value));
-        chosen->evaluation.sides = value[0] == 'h'   ? VLP_HEADS
-                                   : value[0] == 't' ? VLP_TAILS
-                                                     : VLP_BOTH_SIDES;
+        chosen->evaluation.sides = cli_sides(state, value);
         return 0;
     case KEY_CANDIDATES:
         chosen->candidates = value;
@@ -337,66 +329,6 @@ static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluati
         print_groups(data, GROUP_DISTANCE, &evaluation->by_distance, evaluation->components);
 }
 
-/* Opens a regular file, or an inherited descriptor (/dev/fd/N). Opening any other FIFO would block.
- * Prints a message on failure. */
-static FILE *open_candidates(const char *path) {
-    if (strcmp(path, "-") == 0) path = "/dev/stdin";
-    bool descriptor = strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0;
-    struct stat info;
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), code = errno;
-    FILE *stream = NULL;
-    if (file >= 0 && fstat(file, &info) == 0) {
-        code = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
-        if (S_ISREG(info.st_mode) || (descriptor && fcntl(file, F_SETFL, 0) == 0))
-            stream = fdopen(file, "r");
-    }
-    if (stream) return stream;
-    fprintf(stderr, "vlp: cannot read %s: %s\n", text_shown(path),
-            code == EINVAL ? "not a regular file" : strerror(code));
-    if (file >= 0) close(file);
-    return NULL;
-}
-
-/* Reads the entities named in a file, one per line (text after a tab is ignored); to be freed. NULL on
- * failure, after a message. */
-static int32_t *read_candidates(int64_t *count, const vlp_dataset *data, const char *path) {
-    FILE *file = open_candidates(path);
-    if (!file) return NULL;
-    int32_t *found = NULL;
-    int64_t capacity = 0, line = 0;
-    char *text = NULL;
-    size_t size = 0;
-    bool good = true;
-    *count = 0;
-    while (good && getline(&text, &size, file) > 0) {
-        line++;
-        text[strcspn(text, "\t\r\n")] = '\0';
-        if (!text[0]) continue;
-        if (*count == capacity) {
-            capacity = capacity ? 2 * capacity : 64;
-            int32_t *larger = realloc(found, (size_t)capacity * sizeof *found);
-            if (!larger) abort();
-            found = larger;
-        }
-        good = vlp_dataset_find_entity(&found[*count], data, text) == VLP_OK;
-        if (!good)
-            fprintf(stderr, "vlp: %s:%lld: %s\n", text_shown(path), (long long)line,
-                    vlp_error_message());
-        else
-            ++*count;
-    }
-    if (good && *count == 0) {
-        fprintf(stderr, "vlp: %s names no candidate; it has one entity name per line\n",
-                text_shown(path));
-        good = false;
-    }
-    fclose(file);
-    free(text);
-    if (good) return found;
-    free(found);
-    return NULL;
-}
-
 int cmd_eval(int argc, char **argv) {
     static const cli_syntax syntax = {
         "vlp eval",
@@ -431,7 +363,7 @@ int cmd_eval(int argc, char **argv) {
     }
     const vlp_dataset *data = vlp_run_graph_dataset(run);
     if (chosen.candidates) {
-        candidates = read_candidates(&chosen.evaluation.candidate_count, data, chosen.candidates);
+        candidates = candidates_read(&chosen.evaluation.candidate_count, data, chosen.candidates);
         if (!candidates) goto out;
         chosen.evaluation.candidates = candidates;
     }

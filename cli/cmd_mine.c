@@ -5,24 +5,28 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "candidates.h"
 #include "commands.h"
 #include "component.h"
 #include "output.h"
 #include "predicting.h"
 #include "text.h"
 
-enum { KEY_COUNT = 'k', KEY_OUTPUT = 'o', KEY_PER_QUERY = 1, KEY_RELATION, KEY_RESUME };
+enum { KEY_COUNT = 'k', KEY_OUTPUT = 'o', KEY_PER_QUERY = 1, KEY_RELATION, KEY_RESUME, KEY_SIDE };
 
 typedef struct chosen_options {
     predicting common;
     vlp_mine_options mine;
+    chosen_candidates candidates;
     const char *relation, *output;
 } chosen_options;
 
 static const struct argp_option options[] = {
     {NULL, KEY_COUNT, "K", 0, "Triples to find (100)", 0},
     {"relation", KEY_RELATION, "NAME", 0, "Only of this relation", 0},
-    {"per-query", KEY_PER_QUERY, "N", 0, "Candidates per query (10)", 0},
+    {"per-query", KEY_PER_QUERY, "N", 0, "Answers per query that are scored in both directions (10)", 0},
+    {"side", KEY_SIDE, "SIDE", 0, "The entity that queries ask for: head, tail or both (both)", 0},
+    OPTION_CANDIDATES,
     OPTION_EXPLAIN,
     OPTION_PRIOR,
     {"output", KEY_OUTPUT, "FILE", 0,
@@ -51,6 +55,13 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
     case KEY_RESUME:
         chosen->mine.resume = true;
         return 0;
+    case KEY_SIDE:
+        chosen->mine.sides = cli_sides(state, value);
+        return 0;
+    case KEY_CANDIDATES:
+    case KEY_SEEN:
+    case KEY_WHERE:
+        return candidates_parse(key, value, state, &chosen->candidates);
     default:
         return predicting_parse(key, value, state, &chosen->common);
     }
@@ -110,6 +121,11 @@ static int print_text(vlp_run *run, const vlp_mining *mining, const chosen_optio
     vlp_run_info info;
     vlp_run_describe(&info, run);
     print_coverage(mining);
+    if (candidates_chosen(&chosen->candidates)) {
+        printf("# answers of a query are candidates only: entities ");
+        candidates_print(&chosen->candidates, data);
+        putchar('\n');
+    }
     const char *why = chosen->common.explain ? predicting_no_copy(&info) : NULL;
     if (why) printf("# %s\n", why);
     printf("# %s; columns: probability, f, triple\n", predicting_formula(&info));
@@ -132,6 +148,7 @@ static int print_json(vlp_run *run, const vlp_mining *mining, const chosen_optio
     json_out out = json_start(stdout), *json = &out;
     vlp_status status = VLP_OK;
     json_object(json, NULL);
+    candidates_json(json, &chosen->candidates, data);
     json_integer(json, "queries", mining->queries);
     json_integer(json, "possible_queries", mining->possible_queries);
     json_integer(json, "candidates", mining->candidates);
@@ -173,6 +190,14 @@ static int write_file(const char *path, const vlp_dataset *data, const vlp_minin
     return output_commit(&file, &bytes) ? EXIT_DONE : EXIT_FAILED;
 }
 
+/* What to type after a failure; NULL: nothing. `kept`: there is a state. */
+static const char *next_step(const chosen_options *chosen, vlp_status status, bool kept) {
+    if (kept) return "--resume";
+    /* When resuming, a state of another choice of options is an error of the same kind. */
+    bool empty = status == VLP_ERROR_ARGUMENT && !chosen->mine.resume;
+    return empty && candidates_chosen(&chosen->candidates) ? CANDIDATES_NEXT : NULL;
+}
+
 static int mine(vlp_run *run, chosen_options *chosen, bool json) {
     vlp_mining *mining = NULL;
     char *state = NULL;
@@ -186,10 +211,15 @@ static int mine(vlp_run *run, chosen_options *chosen, bool json) {
     if (chosen->relation)
         status = vlp_dataset_find_relation(&chosen->mine.relation, vlp_run_graph_dataset(run),
                                            chosen->relation);
+    if (status == VLP_OK && !candidates_find(&chosen->candidates, vlp_run_graph_dataset(run))) {
+        free(state);
+        return EXIT_FAILED;
+    }
+    chosen->mine.candidates = &chosen->candidates.options;
     if (status == VLP_OK) status = vlp_run_mine(&mining, run, &chosen->mine);
     if (status != VLP_OK) {
         bool kept = state && (status == VLP_ERROR_STOPPED || status == VLP_ERROR_EXISTS);
-        code = cli_fail_next(status, chosen->common.run.device, kept ? "--resume" : NULL);
+        code = cli_fail_next(status, chosen->common.run.device, next_step(chosen, status, kept));
     } else {
         cli_observer_end();
         if (chosen->output) code = write_file(chosen->output, vlp_run_graph_dataset(run), mining);
@@ -210,12 +240,14 @@ int cmd_mine(int argc, char **argv) {
         "For each relation and direction, the entities that occur with it in that position are queried; "
         "unknown answers among the best of each query are scored in both directions. Probabilities are "
         "those of `vlp score`: these triples are the best of very many, so a --prior well below 0.5 is "
-        "more realistic.",
+        "more realistic. With --candidates, --seen and --where the answers of a query meet all of them; "
+        "with "
+        "--side head they are the head entities of the triples found.",
         options,
         parse,
         1,
         1};
-    chosen_options chosen = {PREDICTING_INIT, VLP_MINE_OPTIONS_INIT, NULL, NULL};
+    chosen_options chosen = {.common = PREDICTING_INIT, .mine = VLP_MINE_OPTIONS_INIT};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     if (chosen.mine.resume && !chosen.output) {
@@ -230,6 +262,7 @@ int cmd_mine(int argc, char **argv) {
         code = cli_fail_next(status, chosen.common.run.device, NULL);
     else
         code = mine(run, &chosen, line.common.json);
+    candidates_free(&chosen.candidates);
     vlp_run_free(run);
     return code;
 }

@@ -1,23 +1,31 @@
 /* vlp score: scores and probabilities of given triples. */
 #include <math.h>
 
+#include "classes.h"
 #include "commands.h"
 #include "component.h"
 #include "predicting.h"
 #include "text.h"
 
-enum { KEY_CALIBRATION = 1 };
+enum { KEY_CALIBRATION = 1, KEY_CLASSIFY };
 enum { BATCH = 512 };
 
 typedef struct chosen_options {
     predicting common;
     bool calibration; /* show the curve */
+    bool classify;    /* say true or false */
+    uint64_t seed;    /* of corruptions */
 } chosen_options;
 
 static const struct argp_option options[] = {
     OPTION_PRIOR,
     {"calibration", KEY_CALIBRATION, NULL, 0,
      "Show the calibration of probabilities; FILE is then optional", 0},
+    {"classify", KEY_CLASSIFY, NULL, 0,
+     "Say whether each triple is true, by a threshold for each relation that is fitted on the "
+     "validation "
+     "split, and the accuracy on the test split; without FILE the thresholds are shown",
+     0},
     OPTION_ON_ERROR,
     OPTION_GRAPH,
     OPTION_DATA,
@@ -26,9 +34,16 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *value, struct argp_state *state, void *own) {
     chosen_options *chosen = own;
-    if (key != KEY_CALIBRATION) return predicting_parse(key, value, state, &chosen->common);
-    chosen->calibration = true;
-    return 0;
+    switch (key) {
+    case KEY_CALIBRATION:
+        chosen->calibration = true;
+        return 0;
+    case KEY_CLASSIFY:
+        chosen->classify = true;
+        return 0;
+    default:
+        return predicting_parse(key, value, state, &chosen->common);
+    }
 }
 
 /* ---- The calibration ----------------------------------------------------------------------------- */
@@ -79,8 +94,9 @@ static void calibration_text(const vlp_calibration *calibration) {
 
 /* ---- Triples ------------------------------------------------------------------------------------- */
 
+/* classes: NULL without --classify. */
 static void score_json(json_out *json, const vlp_dataset *data, vlp_triple triple,
-                       const vlp_score *score) {
+                       const vlp_score *score, const vlp_classification *classes) {
     json_object(json, NULL);
     json_string(json, "head", vlp_dataset_entity_name(data, triple.head));
     json_string(json, "relation", vlp_dataset_relation_name(data, triple.relation));
@@ -91,6 +107,8 @@ static void score_json(json_out *json, const vlp_dataset *data, vlp_triple tripl
     json_number(json, "score_tail", score->tail);
     json_number(json, "score_head", score->head);
     json_bool(json, "known", score->known);
+    if (classes)
+        json_bool(json, "true", vlp_classification_holds(classes, triple.relation, score->score));
     json_end_object(json);
 }
 
@@ -101,14 +119,19 @@ static void print_number(double value) {
         printf("\t%.6g", value);
 }
 
-static void score_text(const vlp_dataset *data, vlp_triple triple, const vlp_score *score) {
+static void score_text(const vlp_dataset *data, vlp_triple triple, const vlp_score *score,
+                       const vlp_classification *classes) {
     printf("%s\t%s\t%s", text_field(vlp_dataset_entity_name(data, triple.head)),
            text_field(vlp_dataset_relation_name(data, triple.relation)),
            text_field(vlp_dataset_entity_name(data, triple.tail)));
     print_number(score->score);
     for (int c = 0; c < VLP_COMPONENTS; c++) print_number(score->parts[c]);
     print_number(score->probability);
-    printf("\t%s\n", score->known ? "known" : "new");
+    printf("\t%s", score->known ? "known" : "new");
+    if (classes)
+        printf("\t%s",
+               vlp_classification_holds(classes, triple.relation, score->score) ? "true" : "false");
+    putchar('\n');
 }
 
 /* Reads at most one batch; *bad is the status of an invalid line that ends the work. */
@@ -129,9 +152,16 @@ static int64_t read_batch(vlp_triple *triples, bool *more, vlp_status *bad, int6
     return count;
 }
 
-/* Scores a file in batches. */
-static vlp_status score_file(json_out *json, int64_t *skipped, bool *bad_line, vlp_run *run,
-                             vlp_triple_reader *reader, const predicting *chosen) {
+/* A file to score, and what comes of it. */
+typedef struct scored_file {
+    vlp_triple_reader *reader;
+    const vlp_classification *classes; /* NULL: without --classify */
+    int64_t skipped;
+    bool bad_line; /* an invalid line ended the work */
+} scored_file;
+
+/* Scores a file in batches. json NULL: text. */
+static vlp_status score_file(json_out *json, scored_file *file, vlp_run *run, const predicting *chosen) {
     static vlp_triple triples[BATCH];
     static vlp_score scores[BATCH];
     const vlp_dataset *data = vlp_run_graph_dataset(run);
@@ -140,66 +170,94 @@ static vlp_status score_file(json_out *json, int64_t *skipped, bool *bad_line, v
     scoring.observer = chosen->run.observer;
     vlp_status status = VLP_OK, bad = VLP_OK;
     for (bool more = true; status == VLP_OK && bad == VLP_OK && more;) {
-        int64_t count = read_batch(triples, &more, &bad, skipped, reader, chosen);
+        int64_t count = read_batch(triples, &more, &bad, &file->skipped, file->reader, chosen);
         if (count > 0) status = vlp_run_score(scores, run, triples, count, &scoring);
         for (int64_t i = 0; status == VLP_OK && i < count; i++)
             if (json)
-                score_json(json, data, triples[i], &scores[i]);
+                score_json(json, data, triples[i], &scores[i], file->classes);
             else
-                score_text(data, triples[i], &scores[i]);
+                score_text(data, triples[i], &scores[i], file->classes);
     }
-    *bad_line = bad != VLP_OK;
+    file->bad_line = bad != VLP_OK;
     return status;
 }
 
-static void write_header(vlp_run *run, bool file, bool probabilities) {
+static void write_header(vlp_run *run, bool probabilities, bool classes) {
     vlp_run_info info;
     vlp_run_describe(&info, run);
-    if (!file) return;
     printf("# %s, the mean of both directions; a triple of the graph is scored without its own edge\n",
            predicting_formula(&info));
     if (!probabilities) printf("# no probability: the data set has no validation split to fit it on\n");
     printf("# head\trelation\ttail\tf");
     for (int c = 0; c < VLP_COMPONENTS; c++) printf("\t%s", component_words_of[c].symbol);
-    printf("\tprobability\tknown\n");
+    printf("\tprobability\tknown%s\n", classes ? "\ttrue" : "");
+}
+
+/* What is fitted on the validation split before triples are scored. */
+typedef struct fitted {
+    bool calibrated;
+    vlp_calibration calibration;
+    vlp_classification *classes; /* NULL: without --classify */
+} fitted;
+
+static vlp_status fit(fitted *out, vlp_run *run, const chosen_options *chosen) {
+    vlp_calibration_options calibrating = VLP_CALIBRATION_OPTIONS_INIT;
+    vlp_classification_options classifying = VLP_CLASSIFICATION_OPTIONS_INIT;
+    calibrating.observer = classifying.observer = chosen->common.run.observer;
+    classifying.seed = chosen->seed;
+    int64_t valid;
+    vlp_dataset_triples(vlp_run_dataset(run), VLP_VALID, &valid);
+    out->calibrated = valid > 0 || chosen->calibration; /* the latter then fails with the reason */
+    vlp_status status = VLP_OK;
+    if (out->calibrated) status = vlp_run_calibrate(&out->calibration, run, &calibrating);
+    if (status == VLP_OK && chosen->classify)
+        status = vlp_run_classify(&out->classes, run, &classifying);
+    return status;
+}
+
+static void write_start(json_out *json, vlp_run *run, const fitted *fit_of, const chosen_options *chosen,
+                        bool file) {
+    const vlp_dataset *data = vlp_run_graph_dataset(run);
+    if (json) {
+        json_object(json, NULL);
+        if (chosen->calibration) calibration_json(json, &fit_of->calibration);
+        if (fit_of->classes) classes_json(json, data, fit_of->classes);
+        json_array(json, "triples");
+        return;
+    }
+    if (chosen->calibration) calibration_text(&fit_of->calibration);
+    if (fit_of->classes) classes_text(data, fit_of->classes, !file);
+    if (file) write_header(run, fit_of->calibrated, fit_of->classes != NULL);
 }
 
 static int score(vlp_run *run, const char *path, const chosen_options *chosen, bool as_json) {
-    json_out json = json_start(stdout);
-    vlp_calibration calibration;
-    vlp_calibration_options calibrating = VLP_CALIBRATION_OPTIONS_INIT;
-    calibrating.observer = chosen->common.run.observer;
-    int64_t valid, skipped = 0;
-    bool bad_line = false;
-    const vlp_dataset *data = vlp_run_graph_dataset(run);
-    vlp_triple_reader *reader = NULL;
-    vlp_dataset_triples(vlp_run_dataset(run), VLP_VALID, &valid);
-    bool calibrated = valid > 0 || chosen->calibration; /* the latter then fails with the reason */
-    if ((calibrated && vlp_run_calibrate(&calibration, run, &calibrating) != VLP_OK) ||
-        (path && vlp_triple_reader_open(&reader, data, path, false) != VLP_OK))
-        return cli_fail();
-    cli_observer_end();
-    if (as_json) {
-        json_object(&json, NULL);
-        if (chosen->calibration) calibration_json(&json, &calibration);
-        json_array(&json, "triples");
-    } else {
-        if (chosen->calibration) calibration_text(&calibration);
-        write_header(run, path != NULL, calibrated);
+    json_out json = json_start(stdout), *to = as_json ? &json : NULL;
+    fitted fit_of = {0};
+    scored_file file = {0};
+    int code = EXIT_FAILED;
+    vlp_status status = fit(&fit_of, run, chosen);
+    if (status == VLP_OK && path)
+        status = vlp_triple_reader_open(&file.reader, vlp_run_graph_dataset(run), path, false);
+    if (status != VLP_OK) {
+        code = cli_fail();
+        goto out;
     }
-    vlp_status status = VLP_OK;
-    if (path)
-        status = score_file(as_json ? &json : NULL, &skipped, &bad_line, run, reader, &chosen->common);
-    vlp_triple_reader_free(reader);
-    if (as_json) {
-        json_end_array(&json);
-        json_integer(&json, "skipped", skipped);
-        json_end_object(&json);
+    cli_observer_end();
+    file.classes = fit_of.classes;
+    write_start(to, run, &fit_of, chosen, path != NULL);
+    if (path) status = score_file(to, &file, run, &chosen->common);
+    if (to) {
+        json_end_array(to);
+        json_integer(to, "skipped", file.skipped);
+        json_end_object(to);
         putchar('\n');
     }
-    if (status != VLP_OK) return cli_fail();
-    int code = cli_finish();
-    return bad_line ? EXIT_FAILED : code;
+    code = status == VLP_OK ? cli_finish() : cli_fail();
+    if (file.bad_line) code = EXIT_FAILED;
+out:
+    vlp_triple_reader_free(file.reader);
+    vlp_classification_free(fit_of.classes);
+    return code;
 }
 
 int cmd_score(int argc, char **argv) {
@@ -211,15 +269,19 @@ int cmd_score(int argc, char **argv) {
         "Each triple is scored in both directions, and its scores are the means of the two. "
         "Probabilities are fitted on the validation split and corruptions of its triples; --prior is "
         "the "
-        "share of true triples among those given, one half by default.",
+        "share of true triples among those given, one half by default. --classify says true where f is "
+        "at "
+        "least the threshold of the relation, which separates triples of the validation split from "
+        "corruptions of them best; --seed chooses the corruptions.",
         options,
         parse,
         1,
         2};
-    chosen_options chosen = {PREDICTING_INIT, false};
+    chosen_options chosen = {.common = PREDICTING_INIT};
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
-    if (line.count < 2 && !chosen.calibration) {
+    chosen.seed = line.common.seed;
+    if (line.count < 2 && !chosen.calibration && !chosen.classify) {
         fprintf(stderr, "vlp score: FILE names the triples to score; it is required\n");
         return EXIT_USAGE;
     }

@@ -150,7 +150,8 @@ static void print_report(const cli_common *common, const char *run, const vlp_tr
     printf("%s: %s in %.1f s (%.1f per second)", text_shown(run), cli_things(report->call_steps, "step"),
            report->seconds, report->steps_per_second);
     if (report->call_steps != report->steps) printf(", %s in all", cli_count(report->steps));
-    if (isfinite(report->valid_mrr)) printf(", valid MRR %.4f", report->valid_mrr);
+    if (isfinite(report->valid_mrr))
+        printf(", valid MRR %.4f (filtered by train and valid)", report->valid_mrr);
     putchar('\n');
 }
 

@@ -58,10 +58,11 @@ static bool naive_triple(vlp_triple *out, const uint8_t *line, size_t length, bo
                         find(fields[2], entities, ENTITIES)};
     if (queries) {
         bool head = out->head == ENTITIES - 1, tail = out->tail == ENTITIES - 1;
-        if (head == tail) return false;
-        *(head ? &out->head : &out->tail) = -1;
+        bool relation = fields[1].length == 1 && fields[1].bytes[0] == '?';
+        if (head + relation + tail != 1) return false;
+        *(head ? &out->head : relation ? &out->relation : &out->tail) = -1;
     }
-    return out->head >= -1 && out->relation >= 0 && out->tail >= -1;
+    return out->head >= -1 && out->relation >= -1 && out->tail >= -1;
 }
 
 static void check(const uint8_t *data, size_t size, const vlp_dataset *dataset, bool queries) {

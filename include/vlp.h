@@ -814,7 +814,32 @@ typedef struct vlp_answers {
     int32_t prediction_count;
     const vlp_answer_reference *references;
     int32_t reference_count;
+    int64_t
+        candidate_count; /* entities that may be answers, the known ones among them; ranks are among
+                            these. 0: `seen` of the candidates left none, and there is no prediction */
 } vlp_answers;
+
+/* A known triple that candidates x have: (x, relation, entity), or for relation + relation_count the
+ * triple (entity, relation, x). */
+typedef struct vlp_condition {
+    int32_t relation, entity;
+} vlp_condition;
+
+/* Which entities may be answers: those that meet every restriction given. Only these are scored. */
+typedef struct vlp_candidate_options {
+    int32_t version;
+    const int32_t *entities; /* (entity_count) only these, in any order; NULL: all */
+    int64_t entity_count;
+    const vlp_condition *conditions; /* (condition_count) triples that each candidate has. Known are the
+                                        triples of the same splits as the answers of the call, and those
+                                        of a graph of vlp_run_use_graph */
+    int32_t condition_count;
+    bool seen; /* only entities that the graph in use has in the place that a query asks for: as tail
+                  entities of r for (h, r, ?), as head entities for (?, r, t) */
+} vlp_candidate_options;
+#define VLP_CANDIDATE_OPTIONS_VERSION 1
+#define VLP_CANDIDATE_OPTIONS_INIT                                                                      \
+    { VLP_CANDIDATE_OPTIONS_VERSION, NULL, 0, NULL, 0, false }
 
 typedef struct vlp_predict_options {
     int32_t version;
@@ -827,10 +852,12 @@ typedef struct vlp_predict_options {
     const vlp_observer *observer; /* NULL: none */
     int32_t paths;                /* of an answer, with `explain`, 0 to VLP_MAX_PATHS; 0: no support
                                      either, whose search scores an answer up to 180 times */
+    /* Of version 3. */
+    const vlp_candidate_options *candidates; /* NULL: every entity */
 } vlp_predict_options;
-#define VLP_PREDICT_OPTIONS_VERSION 2
+#define VLP_PREDICT_OPTIONS_VERSION 3
 #define VLP_PREDICT_OPTIONS_INIT                                                                        \
-    { VLP_PREDICT_OPTIONS_VERSION, 10, false, false, 0, NULL, 3 }
+    { VLP_PREDICT_OPTIONS_VERSION, 10, false, false, 0, NULL, 3, NULL }
 
 /* The answers of many queries. */
 typedef struct vlp_predictions vlp_predictions;
@@ -838,7 +865,9 @@ typedef struct vlp_predictions vlp_predictions;
  * r + relation_count asks for head entities. `left_out` of a query (-1: none) is the index of a triple
  * that is taken out of the graph for this query, among vlp_run_graph_triples. Memory is that of the
  * answers: ask in batches of some hundreds where there are many queries; a batch costs one matrix
- * product over all entities for each of f_c and f_g. */
+ * product over all candidates for each of f_c and f_g (with `seen`, one for each relation of the batch).
+ * VLP_ERROR_ARGUMENT also where list and conditions of the candidates leave no entity: the message names
+ * the restriction that left none. */
 VLP_API vlp_status vlp_run_predict(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
                                    int64_t count, const vlp_predict_options *options);
 /* The answers of query number `query`, borrowed; NULL for a number out of range. */
@@ -846,11 +875,55 @@ VLP_API const vlp_answers *vlp_predictions_get(const vlp_predictions *prediction
 VLP_API void vlp_predictions_free(vlp_predictions *predictions);
 
 /* The same for given answers: query i has the one prediction answers[i], with references and
- * contributions. queries, answers: (count). `count`, `known` and `explain` of the options are ignored.
- */
+ * contributions. queries, answers: (count). `count`, `known`, `explain` and `candidates` of the options
+ * are ignored. */
 VLP_API vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
                                    const int32_t *answers, int64_t count,
                                    const vlp_predict_options *options);
+
+/* ---- The relation between two entities ---- */
+
+typedef struct vlp_entity_pair {
+    int32_t head, tail;
+} vlp_entity_pair;
+
+/* How well a relation holds between two entities. Raw scores do not compare across relations: f of one
+ * relation may be larger than that of another for all entities. So a relation is scored by how far its
+ * score stands out among the entities: p(t | h, r) is the softmax of f / s over the entities that are
+ * not known answers of (h, r, ?), t itself among them, and the score is the mean of log p(t | h, r) and
+ * log p(h | r, t); it is at most 0. The scale s is a constant of the run and its graph, 4 times the mean
+ * standard deviation of f over entities in 64 queries of training triples. A triple that is in the graph
+ * in use has its own edge taken out, as in vlp_score. */
+typedef struct vlp_relation_prediction {
+    int32_t relation; /* r: the triple is (head, r, tail); r + relation_count: it is (tail, r, head) */
+    bool known;       /* that triple is in the data set, or in the graph in use */
+    int64_t edge;     /* its index among vlp_run_graph_triples, or -1: what explaining it leaves out */
+    double score;     /* the mean of: */
+    double tail_log_probability, head_log_probability; /* of the pair's tail given its head, and back */
+    double f, parts[VLP_MAX_COMPONENTS]; /* f and its components, the means of both directions */
+} vlp_relation_prediction;
+
+/* The relations of one pair, best first; equal scores in the order of relations. */
+typedef struct vlp_relation_answers {
+    vlp_entity_pair pair;
+    const vlp_relation_prediction *predictions;
+    int32_t prediction_count;
+} vlp_relation_answers;
+
+/* The relations of many pairs. */
+typedef struct vlp_relation_predictions vlp_relation_predictions;
+/* Scores every relation in both directions between the entities of pairs[0 .. count - 1] (in one
+ * direction where a pair is an entity with itself); *out is to be freed with
+ * vlp_relation_predictions_free. Of the options `count`, `known`, `filter` and `observer` are read; a
+ * relation of vlp_relation_prediction is explained by vlp_run_explain of {head, relation, edge} with the
+ * answer tail. A pair costs the scores of 4 relation_count queries with all entities. */
+VLP_API vlp_status vlp_run_predict_relations(vlp_relation_predictions **out, vlp_run *run,
+                                             const vlp_entity_pair *pairs, int64_t count,
+                                             const vlp_predict_options *options);
+/* The relations of pair number `pair`, borrowed; NULL for a number out of range. */
+VLP_API const vlp_relation_answers *vlp_relation_predictions_get(const vlp_relation_predictions *from,
+                                                                 int64_t pair);
+VLP_API void vlp_relation_predictions_free(vlp_relation_predictions *predictions);
 
 /* ---- Scores of triples ---- */
 
@@ -919,13 +992,64 @@ typedef struct vlp_calibration_options {
 VLP_API vlp_status vlp_run_calibrate(vlp_calibration *out, vlp_run *run,
                                      const vlp_calibration_options *options);
 
+/* ---- True or false ---- */
+
+/* A triple is taken as true where its score, vlp_score.score, is at least the threshold of its relation.
+ * Thresholds are fitted on triples of the validation split and corruptions of them, made as for
+ * calibration: they maximize the accuracy with both kinds weighted equally. The accuracy on the test
+ * split is that of test triples and of corruptions of their own, which are in none of the splits. At
+ * most 4,000 triples of a split are used, of valid as many as possible of each relation. The graph is
+ * the run's own train; the components are those that score the graph in use. */
+typedef struct vlp_relation_threshold {
+    double threshold;
+    bool own; /* fitted on triples of this relation; false: too few of them, the threshold of all */
+    int64_t positives, negatives;           /* of valid */
+    int64_t test_positives, test_negatives; /* of test */
+    double test_accuracy;                   /* NaN where test has none of either kind */
+} vlp_relation_threshold;
+
+typedef struct vlp_classification {
+    double threshold;                  /* fitted on triples of all relations */
+    vlp_relation_threshold *relations; /* (relation_count) */
+    int32_t relation_count;
+    int64_t positives, negatives;
+    double accuracy; /* of the triples it was fitted on, by the thresholds of their relations */
+    int64_t test_positives, test_negatives;
+    double test_accuracy;                   /* the mean of the next two; NaN without a test split */
+    double test_true_rate, test_false_rate; /* the fraction of true triples that are taken as true, of
+                                               corruptions that are taken as false */
+} vlp_classification;
+
+typedef struct vlp_classification_options {
+    int32_t version;
+    int32_t exchanges; /* corruptions of each triple and side, 1 to 100 */
+    int32_t minimum;   /* triples of a relation in valid, and corruptions, that it needs for a threshold
+                          of its own, 1 or more */
+    uint64_t seed;
+    const vlp_observer *observer; /* NULL: none */
+} vlp_classification_options;
+#define VLP_CLASSIFICATION_OPTIONS_VERSION 1
+#define VLP_CLASSIFICATION_OPTIONS_INIT                                                                 \
+    { VLP_CLASSIFICATION_OPTIONS_VERSION, 2, 10, 0, NULL }
+/* Fits thresholds and puts them into *out, to be freed with vlp_classification_free. VLP_ERROR_ARGUMENT
+ * without a validation split. */
+VLP_API vlp_status vlp_run_classify(vlp_classification **out, vlp_run *run,
+                                    const vlp_classification_options *options);
+/* Whether a triple of the relation with this score is taken as true; false for NULL, for a relation out
+ * of range and for a score that is NaN. */
+VLP_API bool vlp_classification_holds(const vlp_classification *classification, int32_t relation,
+                                      double score);
+VLP_API void vlp_classification_free(vlp_classification *classification);
+
 /* ---- Missing triples ---- */
 
 /* The likeliest triples that are not known. Not all |E|^2 |R| are scored: a relation is asked, in both
  * directions, about the entities that occur in its place in the graph; the best `per_query` unknown
  * answers of each query, among all entities, are candidates; and these are scored as vlp_run_score does.
  * Triples that no query ranks so high, and entities never seen in that place, are left out; so are (e,
- * r, e), unless the graph has such triples of r. */
+ * r, e), unless the graph has such triples of r. With `candidates` the answers of a query are among
+ * these; the entities it is asked about are not restricted, so that a triple has at least one candidate,
+ * at a side that `sides` asks for. */
 typedef struct vlp_mine_options {
     int32_t version;
     int32_t count;     /* triples wanted, 1 or more */
@@ -937,10 +1061,13 @@ typedef struct vlp_mine_options {
                           existing one gives VLP_ERROR_EXISTS without `resume` */
     bool resume;       /* continue from `state`, where it exists */
     const vlp_observer *observer; /* NULL: none */
+    /* Of version 2. */
+    const vlp_candidate_options *candidates; /* NULL: every entity */
+    vlp_sides sides;                         /* which entity of a triple queries ask for */
 } vlp_mine_options;
-#define VLP_MINE_OPTIONS_VERSION 1
+#define VLP_MINE_OPTIONS_VERSION 2
 #define VLP_MINE_OPTIONS_INIT                                                                           \
-    { VLP_MINE_OPTIONS_VERSION, 100, 10, -1, 0.5, NULL, false, NULL }
+    { VLP_MINE_OPTIONS_VERSION, 100, 10, -1, 0.5, NULL, false, NULL, NULL, VLP_BOTH_SIDES }
 
 typedef struct vlp_mined {
     vlp_triple triple;
@@ -950,7 +1077,7 @@ typedef struct vlp_mined {
 typedef struct vlp_mining {
     vlp_mined *items; /* (count), best first; equal scores by relation, head, tail */
     int64_t count;
-    int64_t queries;          /* asked, in both directions */
+    int64_t queries;          /* asked, in both directions or in that of `sides` */
     int64_t possible_queries; /* of these relations and all entities */
     int64_t candidates;       /* scored; a triple that both directions propose counts twice */
     int64_t possible_triples; /* of these relations, |E|^2 each, the known ones among them */
@@ -1007,8 +1134,8 @@ VLP_API const vlp_triple *vlp_run_graph_triples(const vlp_run *run, int64_t *cou
  * time. */
 typedef struct vlp_triple_reader vlp_triple_reader;
 /* Opens the file `path`, plain, gzip or zstd ("-": standard input). `dataset` is borrowed until the
- * reader is freed with vlp_triple_reader_free. With `queries` every line is a query, with "?" for its
- * head or its tail, which reads as -1. VLP_ERROR_IO. */
+ * reader is freed with vlp_triple_reader_free. With `queries` every line is a query, with one "?", for
+ * its head, its relation or its tail, which reads as -1. VLP_ERROR_IO. */
 VLP_API vlp_status vlp_triple_reader_open(vlp_triple_reader **out, const vlp_dataset *dataset,
                                           const char *path, bool queries);
 /* Writes the next triple to *out and true to *more; at the end false to *more, and *out is untouched. A

@@ -218,6 +218,34 @@ static void evaluations(void **state) {
 
 /* ---- 9. Predicting ------------------------------------------------------------------------------- */
 
+static void wrong_candidates(void) {
+    vlp_predictions *made = NULL;
+    vlp_query query = {0, 0, -1};
+    int32_t entity = 0;
+    vlp_condition condition = {0, 0};
+    vlp_candidate_options candidates[6];
+    for (int i = 0; i < 6; i++) candidates[i] = (vlp_candidate_options)VLP_CANDIDATE_OPTIONS_INIT;
+    candidates[0].version = 0;
+    candidates[1].version = VLP_CANDIDATE_OPTIONS_VERSION + 1;
+    candidates[2].entity_count = 1;
+    candidates[3].condition_count = 1;
+    candidates[4].entities = &entity;
+    candidates[4].entity_count = -1;
+    candidates[5].conditions = &condition;
+    candidates[5].condition_count = INT32_MIN;
+    static const char *const parts[6] = {"of version 0",  "of version",    "array is NULL",
+                                         "array is NULL", "-1 candidates", "conditions"};
+    for (int i = 0; i < 6; i++) {
+        vlp_predict_options wrong = VLP_PREDICT_OPTIONS_INIT;
+        wrong.candidates = &candidates[i];
+        REFUSED(parts[i], vlp_run_predict, &made, run, &query, 1, &wrong);
+        vlp_mining *mined = NULL;
+        vlp_mine_options mining = VLP_MINE_OPTIONS_INIT;
+        mining.candidates = &candidates[i];
+        REFUSED(parts[i], vlp_run_mine, &mined, run, &mining);
+    }
+}
+
 static void predictions(void **state) {
     (void)state;
     vlp_predictions *made = NULL;
@@ -245,6 +273,7 @@ static void predictions(void **state) {
         REFUSED("paths asked for", vlp_run_predict, &made, run, &query, 1, &wrong);
     }
     wrong = (vlp_predict_options)VLP_PREDICT_OPTIONS_INIT;
+    wrong_candidates();
     wrong.filter = UINT32_MAX;
     REFUSED("splits", vlp_run_predict, &made, run, &query, 1, &wrong);
     REFUSED("splits", vlp_run_explain, &made, run, &query, &answer, 1, &wrong);
@@ -269,6 +298,47 @@ static void predictions(void **state) {
     must(vlp_run_predict(&made, run, NULL, 0, NULL));
     vlp_predictions_free(made);
     DOES_NOTHING(vlp_predictions_free, NULL);
+}
+
+static void classes(void **state) {
+    (void)state;
+    vlp_classification *made = NULL;
+    NULL_REFUSED(out, vlp_run_classify, NULL, run, NULL);
+    NULL_REFUSED(run, vlp_run_classify, &made, NULL, NULL);
+    VERSIONS_REFUSED(vlp_classification_options, VLP_CLASSIFICATION_OPTIONS_INIT, vlp_run_classify,
+                     &made, run, &options);
+    vlp_classification_options wrong[3];
+    for (int i = 0; i < 3; i++) wrong[i] = (vlp_classification_options)VLP_CLASSIFICATION_OPTIONS_INIT;
+    wrong[0].exchanges = 0;
+    wrong[1].exchanges = 101;
+    wrong[2].minimum = 0;
+    for (int i = 0; i < 3; i++) REFUSED("it is 1", vlp_run_classify, &made, run, &wrong[i]);
+    assert_null(made);
+    GIVES(false, vlp_classification_holds, NULL, 0, 0);
+    DOES_NOTHING(vlp_classification_free, NULL);
+}
+
+static void relations_of_pairs(void **state) {
+    (void)state;
+    vlp_relation_predictions *made = NULL;
+    vlp_entity_pair pair = {0, 1};
+    NULL_REFUSED(out, vlp_run_predict_relations, NULL, run, &pair, 1, NULL);
+    NULL_REFUSED(run, vlp_run_predict_relations, &made, NULL, &pair, 1, NULL);
+    REFUSED("pairs, and their array is NULL", vlp_run_predict_relations, &made, run, NULL, 1, NULL);
+    REFUSED("-1 pairs", vlp_run_predict_relations, &made, run, &pair, -1, NULL);
+    VERSIONS_REFUSED(vlp_predict_options, VLP_PREDICT_OPTIONS_INIT, vlp_run_predict_relations, &made,
+                     run, &pair, 1, &options);
+    vlp_predict_options wrong = VLP_PREDICT_OPTIONS_INIT;
+    wrong.filter = UINT32_MAX;
+    REFUSED("splits", vlp_run_predict_relations, &made, run, &pair, 1, &wrong);
+    for (int i = 0; i < BAD_IDS; i++) {
+        vlp_entity_pair bad[2] = {{bad_id(i, entities), 0}, {0, bad_id(i, entities)}};
+        for (int j = 0; j < 2; j++)
+            REFUSED("pair 0", vlp_run_predict_relations, &made, run, &bad[j], 1, NULL);
+    }
+    assert_null(made);
+    GIVES(NULL, vlp_relation_predictions_get, NULL, 0);
+    DOES_NOTHING(vlp_relation_predictions_free, NULL);
 }
 
 static void scores(void **state) {
@@ -387,6 +457,8 @@ int main(void) {
                                        cmocka_unit_test(runs),
                                        cmocka_unit_test(evaluations),
                                        cmocka_unit_test(predictions),
+                                       cmocka_unit_test(relations_of_pairs),
+                                       cmocka_unit_test(classes),
                                        cmocka_unit_test(scores),
                                        cmocka_unit_test(mining),
                                        cmocka_unit_test(triple_files),

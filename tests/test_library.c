@@ -73,7 +73,9 @@ static void header_stands_alone(void **state) {
                        "vlp_predict_options predict = VLP_PREDICT_OPTIONS_INIT;\n"
                        "vlp_score_options score = VLP_SCORE_OPTIONS_INIT;\n"
                        "vlp_calibration_options calibration = VLP_CALIBRATION_OPTIONS_INIT;\n"
-                       "vlp_mine_options mine = VLP_MINE_OPTIONS_INIT;\n");
+                       "vlp_mine_options mine = VLP_MINE_OPTIONS_INIT;\n"
+                       "vlp_candidate_options candidates = VLP_CANDIDATE_OPTIONS_INIT;\n"
+                       "vlp_classification_options classes = VLP_CLASSIFICATION_OPTIONS_INIT;\n");
     shell(folder, "test $(grep -c INIT \"$FOLDER/use.c\") = $(grep -c 'define.*_INIT' include/vlp.h)");
     shell(folder, "cc -std=c11 -pedantic-errors -Wall -Wextra -Wconversion -Wstrict-prototypes -Werror "
                   "-fsyntax-only -Iinclude \"$FOLDER/use.c\"");

@@ -41,8 +41,26 @@ static bool has_loops(const tiny_run *tiny, int32_t relation) {
     return false;
 }
 
+/* What mining is restricted to. */
+typedef struct asked {
+    int32_t relation;         /* -1: all */
+    vlp_sides sides;          /* which entity queries ask for */
+    const uint8_t *candidate; /* (entities); NULL: all */
+    bool seen;                /* answers are seen in that place */
+} asked;
+
+/* Whether a query about one entity of the triple may propose the other one, in `place` (0: head, 1:
+ * tail). */
+static bool may_propose(const tiny_run *tiny, vlp_triple triple, int place, const asked *what) {
+    int32_t about = place ? triple.head : triple.tail, answer = place ? triple.tail : triple.head;
+    if (what->sides == (place ? VLP_HEADS : VLP_TAILS)) return false;
+    if (what->candidate && !what->candidate[answer]) return false;
+    if (what->seen && !in_place(tiny, answer, triple.relation, place)) return false;
+    return in_place(tiny, about, triple.relation, !place);
+}
+
 /* Every unknown triple that some query could propose, with its score, best first. */
-static int64_t search_all(found **out, const tiny_run *tiny, int32_t only) {
+static int64_t search_all(found **out, const tiny_run *tiny, const asked *what) {
     vlp_filter *known = NULL;
     must(vlp_filter_new(&known, tiny->dataset, 7));
     int32_t e = tiny->entities;
@@ -51,10 +69,10 @@ static int64_t search_all(found **out, const tiny_run *tiny, int32_t only) {
     for (int32_t r = 0; r < tiny->relations; r++)
         for (int32_t h = 0; h < e; h++)
             for (int32_t t = 0; t < e; t++) {
-                if (only >= 0 && r != only) continue;
-                if (vlp_filter_has(known, h, r, t) || (h == t && !has_loops(tiny, r))) continue;
-                if (!in_place(tiny, h, r, 0) && !in_place(tiny, t, r, 1)) continue;
                 vlp_triple triple = {h, r, t};
+                if (what->relation >= 0 && r != what->relation) continue;
+                if (vlp_filter_has(known, h, r, t) || (h == t && !has_loops(tiny, r))) continue;
+                if (!may_propose(tiny, triple, 0, what) && !may_propose(tiny, triple, 1, what)) continue;
                 all[count++] = (found){triple, tiny_run_triple(tiny, triple).f};
             }
     qsort(all, (size_t)count, sizeof *all, best_first);
@@ -88,7 +106,7 @@ static void finds_the_best(void **state) {
     tiny_run_make(&tiny, NULL, 70);
     for (int32_t only = -1; only < 2; only++) {
         found *all;
-        int64_t count = search_all(&all, &tiny, only);
+        int64_t count = search_all(&all, &tiny, &(asked){.relation = only});
         for (int32_t wanted = 5; wanted < 6000; wanted *= 10) {
             vlp_mine_options options = VLP_MINE_OPTIONS_INIT;
             options.count = wanted;
@@ -105,6 +123,90 @@ static void finds_the_best(void **state) {
         }
         free(all);
     }
+    tiny_run_free(&tiny);
+}
+
+/* The same among some candidates, those seen in a place, and for one side. */
+static void finds_the_best_among_candidates(void **state) {
+    (void)state;
+    tiny_run tiny;
+    tiny_run_make(&tiny, NULL, 72);
+    const int32_t list[] = {3, 17, 5, 8, 3, 11};
+    uint8_t marks[64] = {0};
+    for (int i = 0; i < 6; i++) marks[list[i]] = 1;
+    for (int way = 1; way < 12; way++) {
+        asked what = {.relation = way % 5 == 0 ? 1 : -1,
+                      .sides = (vlp_sides)(way % 3),
+                      .candidate = way & 1 ? marks : NULL,
+                      .seen = way & 2};
+        vlp_candidate_options candidates = VLP_CANDIDATE_OPTIONS_INIT;
+        candidates.entities = way & 1 ? list : NULL;
+        candidates.entity_count = way & 1 ? 6 : 0;
+        candidates.seen = what.seen;
+        vlp_mine_options options = VLP_MINE_OPTIONS_INIT;
+        options.count = 5000;
+        options.per_query = 1000;
+        options.relation = what.relation;
+        options.sides = what.sides;
+        options.candidates = &candidates;
+        found *all;
+        int64_t count = search_all(&all, &tiny, &what);
+        assert_true(count > 0);
+        vlp_mining *mining = NULL;
+        must(vlp_run_mine(&mining, tiny.run, &options));
+        check_mining(&tiny, mining, all, count, options.count);
+        int64_t relations = what.relation < 0 ? tiny.relations : 1,
+                sides = what.sides == VLP_BOTH_SIDES ? 2 : 1;
+        assert_int_equal(mining->possible_queries, sides * relations * tiny.entities);
+        vlp_mining_free(mining);
+        free(all);
+    }
+    tiny_run_free(&tiny);
+}
+
+/* A state belongs to its candidates; no candidate seen in any place is an error. */
+static void state_of_other_candidates(void **state) {
+    (void)state;
+    tiny_run tiny;
+    tiny_run_make(&tiny, NULL, 73);
+    char path[256];
+    snprintf(path, sizeof path, "%s/mining.state", tiny.folder);
+    const int32_t list[] = {3, 17};
+    vlp_candidate_options candidates = VLP_CANDIDATE_OPTIONS_INIT;
+    candidates.entities = list;
+    candidates.entity_count = 2;
+    vlp_mine_options options = VLP_MINE_OPTIONS_INIT;
+    options.state = path;
+    options.resume = true;
+    options.candidates = &candidates;
+    vlp_mining *mining = NULL;
+    must(vlp_run_mine(&mining, tiny.run, &options));
+    vlp_mining_free(mining);
+    mining = NULL;
+    for (int way = 0; way < 4; way++) {
+        candidates.entity_count = way == 0 ? 1 : 2;
+        candidates.seen = way == 1;
+        options.sides = way == 2 ? VLP_HEADS : VLP_BOTH_SIDES;
+        options.candidates = way == 3 ? NULL : &candidates;
+        assert_int_equal(vlp_run_mine(&mining, tiny.run, &options), VLP_ERROR_ARGUMENT);
+        assert_non_null(strstr(vlp_error_message(), "another run, graph or choice of options"));
+        assert_null(mining);
+    }
+    assert_int_equal(unlink(path), 0);
+    /* An entity that is no head entity of relation 0, asked for as such. */
+    int32_t never = 0;
+    while (in_place(&tiny, never, 0, 0)) never++;
+    candidates.entities = &never;
+    candidates.entity_count = 1;
+    candidates.seen = true;
+    options = (vlp_mine_options)VLP_MINE_OPTIONS_INIT;
+    options.candidates = &candidates;
+    options.relation = 0;
+    options.sides = VLP_HEADS;
+    assert_int_equal(vlp_run_mine(&mining, tiny.run, &options), VLP_ERROR_ARGUMENT);
+    assert_non_null(strstr(vlp_error_message(), "no candidate is left"));
+    options.sides = (vlp_sides)3;
+    assert_int_equal(vlp_run_mine(&mining, tiny.run, &options), VLP_ERROR_ARGUMENT);
     tiny_run_free(&tiny);
 }
 
@@ -441,6 +543,8 @@ static void nothing_is_missing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(finds_the_best),
+                                       cmocka_unit_test(finds_the_best_among_candidates),
+                                       cmocka_unit_test(state_of_other_candidates),
                                        cmocka_unit_test(one_per_query),
                                        cmocka_unit_test(nothing_is_missing),
                                        cmocka_unit_test(interrupted_and_resumed),

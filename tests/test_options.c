@@ -139,13 +139,22 @@ static const struct {
             __VA_ARGS__                                                                                 \
         }                                                                                               \
     }
-    ROW(vlp_dataset_options, 16),     ROW(vlp_dataset_content, 96, 112),
-    ROW(vlp_split_options, 48),       ROW(vlp_file_options, 64),
-    ROW(vlp_family_options, 32),      ROW(vlp_reference_options, 32),
-    ROW(vlp_audit_options, 48),       ROW(vlp_train_options, 64, 72),
-    ROW(vlp_run_options, 40),         ROW(vlp_evaluation_options, 48, 57),
-    ROW(vlp_predict_options, 24, 28), ROW(vlp_score_options, 24),
-    ROW(vlp_calibration_options, 32), ROW(vlp_mine_options, 48),
+    ROW(vlp_dataset_options, 16),
+    ROW(vlp_dataset_content, 96, 112),
+    ROW(vlp_split_options, 48),
+    ROW(vlp_file_options, 64),
+    ROW(vlp_family_options, 32),
+    ROW(vlp_reference_options, 32),
+    ROW(vlp_audit_options, 48),
+    ROW(vlp_train_options, 64, 72),
+    ROW(vlp_run_options, 40),
+    ROW(vlp_evaluation_options, 48, 57),
+    ROW(vlp_predict_options, 24, 28, 40),
+    ROW(vlp_score_options, 24),
+    ROW(vlp_calibration_options, 32),
+    ROW(vlp_mine_options, 48, 60),
+    ROW(vlp_candidate_options, 37),
+    ROW(vlp_classification_options, 32),
 #undef ROW
 };
 enum { PROMISED = sizeof promised / sizeof *promised };
@@ -202,8 +211,10 @@ static void every_version_is_taken(void **state) {
     CHECK(vlp_run_options, VLP_RUN_OPTIONS_INIT);
     CHECK(vlp_evaluation_options, VLP_EVALUATION_OPTIONS_INIT);
     CHECK(vlp_predict_options, VLP_PREDICT_OPTIONS_INIT);
+    CHECK(vlp_candidate_options, VLP_CANDIDATE_OPTIONS_INIT);
     CHECK(vlp_score_options, VLP_SCORE_OPTIONS_INIT);
     CHECK(vlp_calibration_options, VLP_CALIBRATION_OPTIONS_INIT);
+    CHECK(vlp_classification_options, VLP_CLASSIFICATION_OPTIONS_INIT);
     CHECK(vlp_mine_options, VLP_MINE_OPTIONS_INIT);
 #undef CHECK
     fenced_free(memory);

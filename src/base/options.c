@@ -23,10 +23,14 @@ KIND(vlp_run_options, VLP_RUN_OPTIONS_VERSION, END(vlp_run_options, observer));
 KIND(vlp_evaluation_options, VLP_EVALUATION_OPTIONS_VERSION, END(vlp_evaluation_options, observer),
      END(vlp_evaluation_options, pagerank));
 KIND(vlp_predict_options, VLP_PREDICT_OPTIONS_VERSION, END(vlp_predict_options, observer),
-     END(vlp_predict_options, paths));
+     END(vlp_predict_options, paths), END(vlp_predict_options, candidates));
+KIND(vlp_candidate_options, VLP_CANDIDATE_OPTIONS_VERSION, END(vlp_candidate_options, seen));
 KIND(vlp_score_options, VLP_SCORE_OPTIONS_VERSION, END(vlp_score_options, observer));
 KIND(vlp_calibration_options, VLP_CALIBRATION_OPTIONS_VERSION, END(vlp_calibration_options, observer));
-KIND(vlp_mine_options, VLP_MINE_OPTIONS_VERSION, END(vlp_mine_options, observer));
+KIND(vlp_classification_options, VLP_CLASSIFICATION_OPTIONS_VERSION,
+     END(vlp_classification_options, observer));
+KIND(vlp_mine_options, VLP_MINE_OPTIONS_VERSION, END(vlp_mine_options, observer),
+     END(vlp_mine_options, sides));
 
 vlp_status vlp_options_take(void *out, const void *given, const vlp_options_kind *kind) {
     if (!given) return VLP_OK;

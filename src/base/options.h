@@ -34,8 +34,10 @@ typedef struct vlp_options_kind {
     DO(vlp_run_options)                                                                                 \
     DO(vlp_evaluation_options)                                                                          \
     DO(vlp_predict_options)                                                                             \
+    DO(vlp_candidate_options)                                                                           \
     DO(vlp_score_options)                                                                               \
     DO(vlp_calibration_options)                                                                         \
+    DO(vlp_classification_options)                                                                      \
     DO(vlp_mine_options)
 
 #define VLP_OPTIONS_DECLARE(type) extern const vlp_options_kind type##_kind;

@@ -50,6 +50,10 @@ typedef struct vlp_component_scoring {
     /* The scores of entities first .. first + columns - 1; borrowed until the next call. */
     vlp_status (*columns)(vlp_component_scores *out, void *state, const vlp_prepared *queries,
                           int32_t first, int32_t columns);
+    /* The scores of given entities, in their order: ids (columns) on the backend, at most as many as the
+     * scorer's columns. Borrowed until the next call. */
+    vlp_status (*listed)(vlp_component_scores *out, void *state, const vlp_prepared *queries,
+                         const int32_t *ids, int32_t columns);
     /* The scores of all entities, (count, entities), with nothing left to multiply. For scorers of as
      * many columns as there are entities. */
     vlp_status (*all)(const float **out, void *state, const vlp_prepared *queries);

@@ -3,13 +3,17 @@
 
 typedef struct horizontal_scores {
     const vlp_model *model;
+    int32_t columns;
     float *scores; /* (batch, columns) */
+    float *rows;   /* (columns, d_e) of given entities; allocated when they are first asked for */
 } horizontal_scores;
 
 static void close_scores(void *state) {
     horizontal_scores *mine = state;
     if (!mine) return;
-    if (mine->scores) mine->model->backend->memory->release(mine->model->compute, mine->scores);
+    const vlp_memory_operations *memory = mine->model->backend->memory;
+    if (mine->scores) memory->release(mine->model->compute, mine->scores);
+    if (mine->rows) memory->release(mine->model->compute, mine->rows);
     vlp_free(mine);
 }
 
@@ -18,6 +22,7 @@ static vlp_status open_scores(void **state, const vlp_scorer_options *options) {
     horizontal_scores *mine = *state = vlp_alloc_zero(1, sizeof *mine);
     if (!mine) return vlp_fail_memory("scores");
     mine->model = model;
+    mine->columns = options->columns;
     mine->scores = model->backend->memory->allocate(
         model->compute, (size_t)options->batch * (size_t)options->columns * sizeof(float));
     return mine->scores ? VLP_OK : vlp_fail_memory("scores");
@@ -27,15 +32,36 @@ static vlp_related_rows related(const horizontal_scores *mine, const vlp_prepare
     return vlp_model_related(mine->model, queries->q, queries->relations, queries->count);
 }
 
+/* The scores of the entities with these rows, (columns, d_e). */
+static vlp_status score_rows(vlp_component_scores *out, horizontal_scores *mine,
+                             const vlp_prepared *queries, const float *rows, int32_t columns) {
+    const vlp_model *model = mine->model;
+    vlp_related_rows asked = related(mine, queries);
+    *out = (vlp_component_scores){.rows = mine->scores, .stride = columns};
+    return model->backend->scores->all(model->compute, mine->scores, &model->form, &asked, rows,
+                                       columns);
+}
+
 static vlp_status columns_of(vlp_component_scores *out, void *state, const vlp_prepared *queries,
                              int32_t first, int32_t columns) {
     horizontal_scores *mine = state;
     const vlp_model *model = mine->model;
     const float *rows = vlp_model_entities(model)->value + (int64_t)first * model->form.entity_width;
-    vlp_related_rows asked = related(mine, queries);
-    *out = (vlp_component_scores){.rows = mine->scores, .stride = columns};
-    return model->backend->scores->all(model->compute, mine->scores, &model->form, &asked, rows,
-                                       columns);
+    return score_rows(out, mine, queries, rows, columns);
+}
+
+static vlp_status listed_scores(vlp_component_scores *out, void *state, const vlp_prepared *queries,
+                                const int32_t *ids, int32_t columns) {
+    horizontal_scores *mine = state;
+    const vlp_model *model = mine->model;
+    int32_t width = model->form.entity_width;
+    if (!mine->rows)
+        mine->rows = model->backend->memory->allocate(model->compute, (size_t)mine->columns *
+                                                                          (size_t)width * sizeof(float));
+    if (!mine->rows) return vlp_fail_memory("scores");
+    model->backend->rows->gather(model->compute, mine->rows, vlp_model_entities(model)->value, ids,
+                                 columns, width);
+    return score_rows(out, mine, queries, mine->rows, columns);
 }
 
 static vlp_status all_scores(const float **out, void *state, const vlp_prepared *queries) {
@@ -72,6 +98,7 @@ const vlp_component_scoring vlp_horizontal_scoring = {.by_row = true,
                                                       .open = open_scores,
                                                       .close = close_scores,
                                                       .columns = columns_of,
+                                                      .listed = listed_scores,
                                                       .all = all_scores,
                                                       .rank = rank_scores,
                                                       .pairs = pair_scores};

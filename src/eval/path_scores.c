@@ -11,7 +11,8 @@ typedef struct path_scores {
     vlp_path_resident graph;
     vlp_path_tables values;
     float *scores;   /* (batch, entities) */
-    float *distinct; /* (batch, entities) of distinct queries, where some are equal */
+    float *distinct; /* (batch, entities) of distinct queries, where some are equal; once queries are
+                        prepared, the scores of given entities */
     int32_t asked;   /* distinct queries of the last `find` */
     /* The triples that are out of the graph of distinct queries: on the host, and on the backend. */
     int64_t *offset, *d_offset;   /* (batch + 1) */
@@ -153,6 +154,18 @@ static vlp_status columns_of(vlp_component_scores *out, void *state, const vlp_p
     return VLP_OK;
 }
 
+/* Entities are picked from the row of each query. */
+static vlp_status listed_scores(vlp_component_scores *out, void *state, const vlp_prepared *queries,
+                                const int32_t *ids, int32_t columns) {
+    path_scores *mine = state;
+    const vlp_model *model = mine->model;
+    for (int64_t i = 0; i < queries->count; i++)
+        model->backend->rows->gather(model->compute, mine->distinct + i * columns,
+                                     mine->scores + i * model->entities, ids, columns, 1);
+    *out = (vlp_component_scores){.rows = mine->distinct, .stride = columns};
+    return VLP_OK;
+}
+
 static vlp_status all_scores(const float **out, void *state, const vlp_prepared *queries) {
     (void)queries;
     *out = ((path_scores *)state)->scores;
@@ -213,5 +226,6 @@ const vlp_component_scoring vlp_path_scoring = {.open = open_scores,
                                                 .find = find_distinct,
                                                 .prepare = prepare,
                                                 .columns = columns_of,
+                                                .listed = listed_scores,
                                                 .all = all_scores,
                                                 .pairs = pair_scores};

@@ -9,9 +9,13 @@ struct vlp_predictor {
     int32_t batch, tile;
     vlp_scorer *scorer;
     vlp_selection *selection;
-    int32_t wanted;                         /* of the selection */
-    vlp_best best;                          /* what it chose */
-    vlp_excluded *excluded;                 /* (batch) */
+    int32_t wanted;  /* of the selection */
+    vlp_best best;   /* what it chose */
+    vlp_top *listed; /* the same of a list of candidates, by entity */
+    int64_t listed_capacity;
+    vlp_excluded *excluded; /* (batch) */
+    int32_t *positions;     /* of excluded entities in a list of candidates */
+    int64_t position_capacity;
     float *pair_scores[VLP_MAX_COMPONENTS]; /* NULL for components the model does not have */
     int32_t *pair_entities;
     int64_t pair_capacity;
@@ -79,7 +83,8 @@ void vlp_predictor_free(vlp_predictor *predictor) {
     model->backend->select->close(model->compute, predictor->selection);
     for (int c = 0; c < VLP_COMPONENTS; c++) vlp_free(predictor->pair_scores[c]);
     void *parts[] = {predictor->excluded,      predictor->pair_entities,   predictor->variants,
-                     predictor->variant_heads, predictor->variant_answers, predictor->variant_counts};
+                     predictor->variant_heads, predictor->variant_answers, predictor->variant_counts,
+                     predictor->listed,        predictor->positions};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) vlp_free(parts[i]);
     vlp_free(predictor);
 }
@@ -124,7 +129,7 @@ static int32_t offered_at_once(const vlp_predictor *predictor, int32_t first) {
 }
 
 /* Offers all entities that may be answers to the selection. */
-static vlp_status select_best(vlp_predictor *predictor, const vlp_observer *observer) {
+static vlp_status offer_all(vlp_predictor *predictor, const vlp_observer *observer) {
     const vlp_model *model = predictor->options.model;
     for (int32_t first = 0, columns; first < model->entities; first += columns) {
         columns = offered_at_once(predictor, first);
@@ -138,26 +143,95 @@ static vlp_status select_best(vlp_predictor *predictor, const vlp_observer *obse
                                               &predictor->options.mixture));
         if (vlp_stopped(observer)) return vlp_fail_stopped();
     }
-    return model->backend->select->finish(model->compute, &predictor->best, predictor->selection);
+    return VLP_OK;
+}
+
+/* Offers a list of candidates, by their positions in it. */
+static vlp_status offer_list(vlp_predictor *predictor, const vlp_candidate_list *among,
+                             const vlp_observer *observer) {
+    const vlp_model *model = predictor->options.model;
+    int32_t count = (int32_t)among->count;
+    VLP_TRY(vlp_scorer_list(predictor->scorer, among->entities, count));
+    for (int32_t first = 0, columns; first < count; first += columns) {
+        columns = count - first < predictor->tile ? count - first : predictor->tile;
+        vlp_score_tile tile;
+        VLP_TRY(vlp_scorer_listed(&tile, predictor->scorer, first, columns));
+        VLP_TRY(model->backend->select->offer(model->compute, predictor->selection, &tile,
+                                              &predictor->options.mixture));
+        if (vlp_stopped(observer)) return vlp_fail_stopped();
+    }
+    return VLP_OK;
+}
+
+/* The entities that do not compete, for each query. */
+static void find_excluded(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
+                          const vlp_filter *known) {
+    for (int64_t i = 0; i < count; i++) {
+        vlp_excluded *row = &predictor->excluded[i];
+        *row = (vlp_excluded){NULL, 0};
+        if (known)
+            row->items = vlp_filter_answers(known, queries[i].entity, queries[i].relation, &row->count);
+    }
+}
+
+/* Replaces excluded entities by their positions in a list; those that are not in it are dropped. Both
+ * are ascending. */
+static vlp_status exclude_by_position(vlp_predictor *predictor, int64_t queries,
+                                      const vlp_candidate_list *among) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < queries; i++) total += predictor->excluded[i].count;
+    VLP_TRY(vlp_grow(&predictor->positions, &predictor->position_capacity, total,
+                     sizeof *predictor->positions, "predictions"));
+    int32_t *out = predictor->positions;
+    for (int64_t i = 0; i < queries; i++) {
+        vlp_excluded by_entity = predictor->excluded[i];
+        predictor->excluded[i] = (vlp_excluded){out, 0};
+        for (int64_t j = 0, at = 0; j < by_entity.count && at < among->count;) {
+            int32_t entity = by_entity.items[j], candidate = among->entities[at];
+            if (entity == candidate) out[predictor->excluded[i].count++] = (int32_t)at;
+            j += entity <= candidate;
+            at += candidate <= entity;
+        }
+        out += predictor->excluded[i].count;
+    }
+    return VLP_OK;
+}
+
+/* What was selected names positions in a list; here they become entities. */
+static vlp_status name_entities(vlp_predictor *predictor, int64_t queries,
+                                const vlp_candidate_list *among) {
+    vlp_best *best = &predictor->best;
+    VLP_TRY(vlp_grow(&predictor->listed, &predictor->listed_capacity, queries * predictor->wanted,
+                     sizeof *predictor->listed, "predictions"));
+    for (int64_t i = 0; i < queries; i++)
+        for (int32_t j = 0; j < best->counts[i]; j++) {
+            vlp_top *top = &predictor->listed[i * predictor->wanted + j];
+            *top = best->items[i * best->stride + j];
+            top->entity = among->entities[top->entity];
+        }
+    best->items = predictor->listed;
+    best->stride = predictor->wanted;
+    return VLP_OK;
 }
 
 vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
-                             int32_t wanted, const vlp_filter *excluded, const vlp_observer *observer) {
-    assert(count <= predictor->batch);
+                             int32_t wanted, const vlp_filter *excluded, const vlp_candidate_list *among,
+                             const vlp_observer *observer) {
+    assert(count <= predictor->batch && (!among || among->count > 0));
     const vlp_model *model = predictor->options.model;
-    VLP_TRY(set_selection(predictor, wanted < model->entities ? wanted : model->entities));
-    for (int64_t i = 0; i < count; i++) {
-        vlp_excluded *known = &predictor->excluded[i];
-        *known = (vlp_excluded){NULL, 0};
-        if (excluded)
-            known->items =
-                vlp_filter_answers(excluded, queries[i].entity, queries[i].relation, &known->count);
-    }
-    VLP_TRY(model->backend->select->start(model->compute, predictor->selection, predictor->excluded,
-                                          (int32_t)count));
+    const vlp_select_operations *select = model->backend->select;
+    int64_t most = among ? among->count : model->entities;
+    VLP_TRY(set_selection(predictor, wanted < most ? wanted : (int32_t)most));
+    find_excluded(predictor, queries, count, excluded);
+    if (among) VLP_TRY(exclude_by_position(predictor, count, among));
+    VLP_TRY(select->start(model->compute, predictor->selection, predictor->excluded, (int32_t)count));
     VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries, count));
-    vlp_status status = select_best(predictor, observer);
-    return status == VLP_ERROR_FORMAT ? fail_not_a_number() : status;
+    vlp_status status = among ? offer_list(predictor, among, observer) : offer_all(predictor, observer);
+    if (status == VLP_OK)
+        status = select->finish(model->compute, &predictor->best, predictor->selection);
+    if (status == VLP_ERROR_FORMAT) return fail_not_a_number();
+    if (status == VLP_OK && among) status = name_entities(predictor, count, among);
+    return status;
 }
 
 const vlp_top *vlp_predictor_answers(const vlp_predictor *predictor, int64_t index, int32_t *count) {
@@ -198,6 +272,49 @@ vlp_status vlp_predictor_score(vlp_top *out, vlp_predictor *predictor, const vlp
             out[i].score += predictor->options.mixture.weights[c] * out[i].parts[c];
         }
         if (out[i].score != out[i].score) return fail_not_a_number();
+    }
+    return VLP_OK;
+}
+
+/* ---- All scores ---------------------------------------------------------------------------------- */
+
+/* Hands a tile of the prepared queries to a reader; `start`: the first of them. */
+static vlp_status read_tile(vlp_predictor *predictor, int64_t start, int64_t count,
+                            const vlp_score_tile *tile, vlp_score_reader read, void *user) {
+    const vlp_model *model = predictor->options.model;
+    int64_t columns = tile->columns;
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (predictor->pair_scores[c])
+            VLP_TRY(model->backend->memory->download(model->compute, predictor->pair_scores[c],
+                                                     tile->components[c].rows,
+                                                     (size_t)(count * columns) * sizeof(float)));
+#pragma omp parallel for num_threads(vlp_thread_count(predictor->options.threads)) schedule(static)
+    for (int64_t i = 0; i < count; i++) {
+        const float *scores[VLP_MAX_COMPONENTS] = {NULL};
+        for (int c = 0; c < VLP_COMPONENTS; c++)
+            if (predictor->pair_scores[c]) scores[c] = predictor->pair_scores[c] + i * columns;
+        read(user, start + i, tile->first, tile->columns, scores);
+    }
+    return VLP_OK;
+}
+
+vlp_status vlp_predictor_read(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
+                              const vlp_candidate_list *among, vlp_score_reader read, void *user,
+                              const vlp_observer *observer) {
+    int32_t candidates = (int32_t)among->count, tile = predictor->tile;
+    if (tile > candidates) tile = candidates;
+    VLP_TRY(reserve_pairs(predictor, (int64_t)predictor->batch * tile));
+    VLP_TRY(vlp_scorer_list(predictor->scorer, among->entities, candidates));
+    for (int64_t start = 0; start < count; start += predictor->batch) {
+        int64_t size = count - start < predictor->batch ? count - start : predictor->batch;
+        VLP_TRY(vlp_scorer_prepare(predictor->scorer, queries + start, size));
+        for (int32_t first = 0; first < candidates; first += tile) {
+            vlp_score_tile scored;
+            int32_t columns = candidates - first < tile ? candidates - first : tile;
+            VLP_TRY(vlp_scorer_listed(&scored, predictor->scorer, first, columns));
+            VLP_TRY(read_tile(predictor, start, size, &scored, read, user));
+            if (vlp_stopped(observer)) return vlp_fail_stopped();
+        }
     }
     return VLP_OK;
 }

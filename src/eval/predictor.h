@@ -25,15 +25,33 @@ unsigned vlp_predictor_components(const vlp_predictor *predictor);
 /* The maximum number of queries of a call. */
 int32_t vlp_predictor_batch(const vlp_predictor *predictor);
 
-/* The best `wanted` answers of each query, those that `excluded` (NULL: none) knows left out. */
+/* Candidates: distinct entities in ascending order, at least one. */
+typedef struct vlp_candidate_list {
+    const int32_t *entities;
+    int64_t count;
+} vlp_candidate_list;
+
+/* The best `wanted` answers of each query, those that `excluded` (NULL: none) knows left out. Only
+ * entities of `among` are scored; NULL: all that the options allow. */
 vlp_status vlp_predictor_top(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
-                             int32_t wanted, const vlp_filter *excluded, const vlp_observer *observer);
+                             int32_t wanted, const vlp_filter *excluded, const vlp_candidate_list *among,
+                             const vlp_observer *observer);
 /* Of query `index` of the last vlp_predictor_top, best first. */
 const vlp_top *vlp_predictor_answers(const vlp_predictor *predictor, int64_t index, int32_t *count);
 
 /* out[i]: the scores of queries[i] with entities[i]. */
 vlp_status vlp_predictor_score(vlp_top *out, vlp_predictor *predictor, const vlp_query *queries,
                                const int32_t *entities, int64_t count);
+
+/* The scores of one query with candidates first .. first + count - 1 of a list, by component: scores[c]
+ * is NULL where the model does not have it. Several threads call it, one query each at a time; the
+ * candidates of a query come in their order. */
+typedef void (*vlp_score_reader)(void *user, int64_t query, int64_t first, int32_t count,
+                                 const float *const scores[VLP_MAX_COMPONENTS]);
+/* Hands all scores of queries with the candidates to `read`. Any number of queries. */
+vlp_status vlp_predictor_read(vlp_predictor *predictor, const vlp_query *queries, int64_t count,
+                              const vlp_candidate_list *among, vlp_score_reader read, void *user,
+                              const vlp_observer *observer);
 
 /* The references of the last queries of either call; NULL where the model looks for none. */
 const vlp_references *vlp_predictor_references(const vlp_predictor *predictor);

@@ -22,6 +22,9 @@ struct vlp_scorer {
     int32_t *d_pairs;
     float *pair_scores;
     int64_t pair_capacity;
+    /* The last list of entities, on the backend. */
+    int32_t *list;
+    int64_t list_capacity;
 };
 
 bool vlp_scores_by_row(unsigned components) {
@@ -80,8 +83,8 @@ vlp_status vlp_scorer_open(vlp_scorer **out, const vlp_scorer_options *options) 
 void vlp_scorer_free(vlp_scorer *scorer) {
     if (!scorer) return;
     const vlp_model *model = scorer->options.model;
-    void *there[] = {scorer->d_block, scorer->head_rows, scorer->q, scorer->d_pairs,
-                     scorer->pair_scores};
+    void *there[] = {scorer->d_block, scorer->head_rows,   scorer->q,
+                     scorer->d_pairs, scorer->pair_scores, scorer->list};
     for (int c = 0; c < VLP_COMPONENTS; c++) scorings[c]->close(scorer->states[c]);
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         if (there[i]) model->backend->memory->release(model->compute, there[i]);
@@ -168,6 +171,29 @@ vlp_status vlp_scorer_columns(vlp_score_tile *out, vlp_scorer *scorer, int32_t f
         if (scorer->states[c])
             VLP_TRY(scorings[c]->columns(&out->components[c], scorer->states[c], &scorer->prepared,
                                          first, columns));
+    return VLP_OK;
+}
+
+vlp_status vlp_scorer_list(vlp_scorer *scorer, const int32_t *list, int64_t count) {
+    const vlp_model *model = scorer->options.model;
+    if (count > scorer->list_capacity) {
+        if (scorer->list) model->backend->memory->release(model->compute, scorer->list);
+        scorer->list_capacity = 0;
+        scorer->list = device(scorer, count, sizeof *list);
+        if (!scorer->list) return vlp_fail_memory("candidates");
+        scorer->list_capacity = count;
+    }
+    return model->backend->memory->upload(model->compute, scorer->list, list,
+                                          (size_t)count * sizeof *list);
+}
+
+vlp_status vlp_scorer_listed(vlp_score_tile *out, vlp_scorer *scorer, int32_t first, int32_t columns) {
+    assert(columns <= scorer->options.columns && first + columns <= scorer->list_capacity);
+    *out = (vlp_score_tile){.first = first, .columns = columns};
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (scorer->states[c])
+            VLP_TRY(scorings[c]->listed(&out->components[c], scorer->states[c], &scorer->prepared,
+                                        scorer->list + first, columns));
     return VLP_OK;
 }
 

@@ -32,6 +32,11 @@ vlp_status vlp_scorer_messages(float *out, vlp_scorer *scorer, const vlp_explain
  * call. */
 vlp_status vlp_scorer_columns(vlp_score_tile *out, vlp_scorer *scorer, int32_t first, int32_t columns);
 
+/* The same for the entities list[first .. first + columns) of the last vlp_scorer_list, which copies a
+ * list from the host. The tile counts positions in the list. */
+vlp_status vlp_scorer_list(vlp_scorer *scorer, const int32_t *list, int64_t count);
+vlp_status vlp_scorer_listed(vlp_score_tile *out, vlp_scorer *scorer, int32_t first, int32_t columns);
+
 /* For scorers of as many columns as there are entities: the scores with all of them, borrowed arrays
  * (count, entities) on the backend, NULL for components that the last vlp_scorer_make did not prepare;
  * and the part of a ranking that the scorer knows, which is all but answers, filter and mixtures. */

@@ -14,7 +14,10 @@ typedef struct vertical_scores {
     vlp_references *found;        /* of the last queries; NULL where none were looked for */
     float *inverse_norms;         /* (entities) */
     float *host_inverse_norms;    /* (entities) */
-    float *scores;                /* (batch, columns) */
+    int32_t columns;
+    float *scores; /* (batch, columns) */
+    /* Of given entities; allocated when they are first asked for. */
+    float *rows, *norms; /* (columns, d_e), (columns) */
     vlp_aggregator_work aggregator;
 } vertical_scores;
 
@@ -36,8 +39,9 @@ static void close_scores(void *state) {
     vertical_scores *mine = state;
     if (!mine) return;
     const vlp_model *model = mine->model;
-    if (mine->scores) model->backend->memory->release(model->compute, mine->scores);
-    if (mine->inverse_norms) model->backend->memory->release(model->compute, mine->inverse_norms);
+    void *there[] = {mine->scores, mine->inverse_norms, mine->rows, mine->norms};
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        if (there[i]) model->backend->memory->release(model->compute, there[i]);
     vlp_aggregator_work_free(&mine->aggregator, model);
     vlp_references_free(mine->found);
     vlp_reference_finder_free(mine->finder);
@@ -52,6 +56,7 @@ static vlp_status open_scores(void **state, const vlp_scorer_options *options) {
     if (!mine) return vlp_fail_memory("scores");
     mine->model = model;
     mine->graph = options->graph;
+    mine->columns = options->columns;
     mine->references = (vlp_reference_options)VLP_REFERENCE_OPTIONS_INIT;
     mine->references.count = options->references;
     mine->references.per_head = options->references_per_head;
@@ -126,9 +131,9 @@ static vlp_status prepare(void *state, const vlp_prepared *queries, const int32_
 
 /* ---- Scores -------------------------------------------------------------------------------------- */
 
-static vlp_status columns_of(vlp_component_scores *out, void *state, const vlp_prepared *queries,
-                             int32_t first, int32_t columns) {
-    vertical_scores *mine = state;
+/* The cosines times the norms of the entities with these rows, (columns, d_e). */
+static void multiply(vertical_scores *mine, const vlp_prepared *queries, const float *rows,
+                     int32_t columns) {
     const vlp_model *model = mine->model;
     int32_t e = model->form.entity_width;
     model->backend->blas->product(model->compute, mine->scores,
@@ -140,9 +145,35 @@ static vlp_status columns_of(vlp_component_scores *out, void *state, const vlp_p
                                                  .lda = e,
                                                  .ldb = e,
                                                  .ldc = columns},
-                                  mine->aggregator.output,
-                                  vlp_model_entities(model)->value + (int64_t)first * e);
+                                  mine->aggregator.output, rows);
+}
+
+static vlp_status columns_of(vlp_component_scores *out, void *state, const vlp_prepared *queries,
+                             int32_t first, int32_t columns) {
+    vertical_scores *mine = state;
+    const vlp_model *model = mine->model;
+    multiply(mine, queries, vlp_model_entities(model)->value + (int64_t)first * model->form.entity_width,
+             columns);
     *out = (vlp_component_scores){mine->scores, columns, mine->inverse_norms};
+    return VLP_OK;
+}
+
+static vlp_status listed_scores(vlp_component_scores *out, void *state, const vlp_prepared *queries,
+                                const int32_t *ids, int32_t columns) {
+    vertical_scores *mine = state;
+    const vlp_model *model = mine->model;
+    const vlp_memory_operations *memory = model->backend->memory;
+    const vlp_row_operations *rows = model->backend->rows;
+    int32_t e = model->form.entity_width;
+    size_t capacity = (size_t)mine->columns;
+    if (!mine->rows) mine->rows = memory->allocate(model->compute, capacity * (size_t)e * sizeof(float));
+    if (!mine->norms) mine->norms = memory->allocate(model->compute, capacity * sizeof(float));
+    if (!mine->rows || !mine->norms) return vlp_fail_memory("scores");
+    rows->gather(model->compute, mine->rows, vlp_model_entities(model)->value, ids, columns, e);
+    rows->gather(model->compute, mine->norms, mine->inverse_norms, ids, columns, 1);
+    multiply(mine, queries, mine->rows, columns);
+    rows->scale_columns(model->compute, mine->scores, mine->norms, queries->count, columns);
+    *out = (vlp_component_scores){.rows = mine->scores, .stride = columns};
     return VLP_OK;
 }
 
@@ -191,5 +222,6 @@ const vlp_component_scoring vlp_vertical_scoring = {.by_row = true,
                                                     .find = find_references,
                                                     .prepare = prepare,
                                                     .columns = columns_of,
+                                                    .listed = listed_scores,
                                                     .all = all_scores,
                                                     .pairs = pair_scores};

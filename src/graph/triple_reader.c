@@ -91,17 +91,20 @@ static vlp_status fail_fields(const vlp_triple_reader *reader, const char *fault
 }
 
 static vlp_status find_names(vlp_triple *out, const vlp_triple_reader *reader, char *const fields[3]) {
-    bool head = strcmp(fields[0], "?") == 0, tail = strcmp(fields[2], "?") == 0;
-    if (reader->queries && head == tail)
-        return vlp_fail(VLP_ERROR_FORMAT, "a query has '?' as its head or its tail, %s",
-                        head ? "not both" : "this line has neither");
     /* In a file of triples '?' is an ordinary name. */
-    head = head && reader->queries;
-    tail = tail && reader->queries;
+    bool asked[3];
+    int count = 0;
+    for (int i = 0; i < 3; i++) {
+        asked[i] = reader->queries && strcmp(fields[i], "?") == 0;
+        count += asked[i];
+    }
+    if (reader->queries && count != 1)
+        return vlp_fail(VLP_ERROR_FORMAT,
+                        "a query has one '?', as its head, relation or tail; this line has %d", count);
     *out = (vlp_triple){-1, -1, -1};
-    if (!head) VLP_TRY(vlp_dataset_find_entity(&out->head, reader->dataset, fields[0]));
-    VLP_TRY(vlp_dataset_find_relation(&out->relation, reader->dataset, fields[1]));
-    if (!tail) VLP_TRY(vlp_dataset_find_entity(&out->tail, reader->dataset, fields[2]));
+    if (!asked[0]) VLP_TRY(vlp_dataset_find_entity(&out->head, reader->dataset, fields[0]));
+    if (!asked[1]) VLP_TRY(vlp_dataset_find_relation(&out->relation, reader->dataset, fields[1]));
+    if (!asked[2]) VLP_TRY(vlp_dataset_find_entity(&out->tail, reader->dataset, fields[2]));
     return VLP_OK;
 }
 

@@ -211,8 +211,8 @@ static vlp_status check_point(training *work, const vlp_stage *stage, bool *stop
     if (isnan(mrr))
         vlp_log(&work->observer, "step %lld: loss %s", (long long)work->progress.step, losses);
     else
-        vlp_log(&work->observer, "step %lld: loss %s, valid MRR %.4f%s", (long long)work->progress.step,
-                losses, mrr, keep ? ", the best so far" : "");
+        vlp_log(&work->observer, "step %lld: loss %s, valid MRR %.4f (filtered by train and valid)%s",
+                (long long)work->progress.step, losses, mrr, keep ? ", the best so far" : "");
     if (!keep) return VLP_OK;
     work->progress.best_step = work->progress.step;
     VLP_TRY(vlp_run_folder_save_model(work->folder, work->model, &work->progress, &work->facts));

@@ -95,18 +95,8 @@ static void take_positives(samples *set, const vlp_triple_list *valid, uint64_t 
     set->positives = set->count;
 }
 
-/* What corrupting a triple reads. */
-typedef struct corruption {
-    const vlp_run *run;
-    vlp_filter *known; /* train and valid */
-    vlp_places *places;
-    uint64_t seed;
-} corruption;
-
-/* Draw number `draw` of a positive, its tail entity or its head entity replaced. False when every try
- * gave a known triple. */
-static bool corrupt(vlp_triple *out, const corruption *work, vlp_triple positive, int64_t group,
-                    int32_t draw, bool tail) {
+bool vlp_corrupt(vlp_triple *out, const vlp_corruption *work, vlp_triple positive, int64_t group,
+                 int32_t draw, bool tail) {
     int32_t relations = vlp_dataset_relation_count(work->run->dataset);
     int64_t there;
     const int32_t *place =
@@ -114,7 +104,7 @@ static bool corrupt(vlp_triple *out, const corruption *work, vlp_triple positive
     bool fitting = draw % 2 == 1 && there > 0;
     for (uint32_t attempt = 0; attempt < TRIES; attempt++) {
         uint32_t index = 1 + ((uint32_t)draw * 2 + tail) * TRIES + attempt;
-        vlp_random4 random = vlp_random(work->seed, VLP_STREAM_CALIBRATION, (uint64_t)group, index);
+        vlp_random4 random = vlp_random(work->seed, work->stream, (uint64_t)group, index);
         uint32_t bound = fitting ? (uint32_t)there : (uint32_t)work->run->model->entities;
         int32_t entity = (int32_t)vlp_random_below(random.v[0], random.v[1], bound);
         if (fitting) entity = place[entity];
@@ -127,13 +117,13 @@ static bool corrupt(vlp_triple *out, const corruption *work, vlp_triple positive
 
 static vlp_status add_negatives(samples *set, const vlp_run *run, const vlp_calibration_options *given) {
     vlp_status status = VLP_OK;
-    corruption work = {.run = run, .seed = given->seed};
+    vlp_corruption work = {.run = run, .seed = given->seed, .stream = VLP_STREAM_CALIBRATION};
     VLP_CHECK(vlp_filter_new(&work.known, run->dataset, 1u << VLP_TRAIN | 1u << VLP_VALID));
     VLP_CHECK(vlp_places_new(&work.places, run->dataset->graph));
     for (int64_t i = 0; i < set->positives; i++)
         for (int32_t draw = 0; draw < 2 * given->exchanges; draw++) {
             vlp_triple triple;
-            if (!corrupt(&triple, &work, set->triples[i], i, draw / 2, draw % 2 == 0)) continue;
+            if (!vlp_corrupt(&triple, &work, set->triples[i], i, draw / 2, draw % 2 == 0)) continue;
             set->triples[set->count] = triple;
             set->group[set->count++] = (int32_t)i;
         }
@@ -145,10 +135,8 @@ out:
 
 /* ---- All of it ----------------------------------------------------------------------------------- */
 
-/* The graph is train: another graph may hold the triples of valid, and the fit would then look better
- * than it is. The components are those that score the graph in use. `model` outlives the predictor. */
-static vlp_status train_predictor(vlp_predictor **out, vlp_predictor **made, vlp_model *model,
-                                  const vlp_run *run, vlp_worker *worker) {
+vlp_status vlp_train_predictor(vlp_predictor **out, vlp_predictor **made, vlp_model *model,
+                               const vlp_run *run, vlp_worker *worker) {
     if (!run->live) return vlp_run_predictor(out, run, worker);
     *model = worker->model;
     model->components = vlp_run_graph_components(run);
@@ -169,7 +157,7 @@ static vlp_status compute(vlp_calibration *out, const vlp_run *run, vlp_worker *
     VLP_CHECK(samples_new(&set, positives * (1 + 2 * (int64_t)options->exchanges)));
     take_positives(&set, valid, options->seed);
     VLP_CHECK(add_negatives(&set, run, options));
-    VLP_CHECK(train_predictor(&predictor, &made, &model, run, worker));
+    VLP_CHECK(vlp_train_predictor(&predictor, &made, &model, run, worker));
     VLP_CHECK(vlp_triples_score(set.scores, predictor, run->dataset->graph, set.triples, set.count,
                                 options->observer));
     for (int64_t i = 0; i < set.count; i++) set.values[i] = set.scores[i].score;

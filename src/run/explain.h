@@ -3,7 +3,7 @@
 #ifndef VLP_RUN_EXPLAIN_H
 #define VLP_RUN_EXPLAIN_H
 
-#include "run/run_internal.h"
+#include "run/candidates.h"
 
 /* One call of predict or explain. */
 typedef struct vlp_answering {
@@ -12,8 +12,10 @@ typedef struct vlp_answering {
     const vlp_filter *known;
     vlp_predict_options options;
     const vlp_query *queries;
-    const int32_t *given; /* the answers to explain, NULL: the best are wanted */
-    vlp_answers *items;   /* of all queries */
+    const int32_t *given;       /* the answers to explain, NULL: the best are wanted */
+    vlp_answers *items;         /* of all queries */
+    int64_t answer_count;       /* entities that may be answers where nothing is restricted */
+    vlp_candidates *candidates; /* NULL: every entity may be an answer. Made for the last batch */
 } vlp_answering;
 
 typedef struct vlp_component_explanation {

@@ -67,14 +67,15 @@ static vlp_status explain_answers(explaining *with, vlp_answering *work, const v
 }
 
 static vlp_status explain(vlp_answering *work, int64_t start, int64_t count) {
-    const vlp_predictor_options *options = vlp_predictor_opened(work->predictor);
-    if (!work->options.explain || work->options.paths == 0 || !vlp_model_has(options->model, VLP_PATH) ||
-        options->mixture.weights[VLP_PATH] == 0)
+    vlp_predictor_options options = *vlp_predictor_opened(work->predictor);
+    if (!work->options.explain || work->options.paths == 0 || !vlp_model_has(options.model, VLP_PATH) ||
+        options.mixture.weights[VLP_PATH] == 0)
         return VLP_OK;
+    if (work->candidates) options.only = work->candidates->marks;
     vlp_status status = VLP_OK;
-    explaining with = {.graph = options->graph};
-    VLP_CHECK(vlp_removal_open(&with.removal, options));
-    VLP_CHECK(vlp_without_open(&with.without, with.removal, with.graph, options->model->path.layers));
+    explaining with = {.graph = options.graph};
+    VLP_CHECK(vlp_removal_open(&with.removal, &options));
+    VLP_CHECK(vlp_without_open(&with.without, with.removal, with.graph, options.model->path.layers));
     for (int64_t i = 0; i < count; i++) VLP_CHECK(explain_answers(&with, work, &work->items[start + i]));
 out:
     vlp_without_close(with.without);

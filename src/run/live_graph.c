@@ -253,6 +253,14 @@ const uint8_t *vlp_run_answers(const vlp_run *run) {
     return has_new_entities(run) ? run->live->present : NULL;
 }
 
+int64_t vlp_run_answer_count(const vlp_run *run) {
+    const uint8_t *answers = vlp_run_answers(run);
+    int32_t entities = vlp_run_graph(run)->entities;
+    int64_t count = 0;
+    for (int32_t e = 0; e < entities; e++) count += !answers || answers[e];
+    return count;
+}
+
 const vlp_model *vlp_run_graph_model(const vlp_run *run, vlp_worker *worker) {
     if (!has_new_entities(run)) return &worker->model;
     worker->wider = worker->model;

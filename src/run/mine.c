@@ -13,6 +13,7 @@
 
 #include "base/options.h"
 #include "graph/places.h"
+#include "run/candidates.h"
 #include "run/score.h"
 #include "store/safetensors.h"
 
@@ -34,6 +35,7 @@ typedef struct miner {
     const vlp_filter *known;
     const vlp_graph *graph;
     vlp_places *places;
+    vlp_candidates *candidates; /* NULL: every entity may be an answer */
     progress_of_mining at;
     int64_t total;   /* queries */
     uint8_t *loops;  /* (relations) the graph has (e, r, e) of it */
@@ -43,7 +45,7 @@ typedef struct miner {
     vlp_query *queries;  /* (batch) */
     vlp_triple *triples; /* (batch * per_query) */
     vlp_score *scores;   /* likewise */
-    char identity[96];   /* what a state has to be of */
+    char identity[128];  /* what a state has to be of */
 } miner;
 
 /* ---- Keeping the best ---------------------------------------------------------------------------- */
@@ -91,12 +93,25 @@ static int64_t place_count(const miner *work) {
     return work->options.relation >= 0 ? 2 : 2 * (int64_t)work->graph->relations;
 }
 
+/* The entities that a place is asked about: none where its answers are not asked for, or none of them
+ * may be an answer. */
+static const int32_t *entities_of(const miner *work, int64_t place, int64_t *count) {
+    int32_t relation = relation_of(work, place);
+    vlp_sides asks_for = relation < work->graph->relations ? VLP_TAILS : VLP_HEADS;
+    const int32_t *entities = vlp_places_of(work->places, relation, count);
+    if (work->options.sides != VLP_BOTH_SIDES && work->options.sides != asks_for) *count = 0;
+    if (work->candidates && vlp_candidates_of(work->candidates, relation).count == 0) *count = 0;
+    return entities;
+}
+
 /* Asks about entities of one place; what is proposed is scored and kept. */
 static vlp_status mine_chunk(miner *work, int32_t relation, const int32_t *entities, int64_t count) {
     int32_t relations = work->graph->relations;
+    vlp_candidate_list among = {NULL, 0};
+    if (work->candidates) among = vlp_candidates_of(work->candidates, relation);
     for (int64_t i = 0; i < count; i++) work->queries[i] = (vlp_query){entities[i], relation, -1};
     VLP_TRY(vlp_predictor_top(work->predictor, work->queries, count, work->options.per_query,
-                              work->known, work->options.observer));
+                              work->known, work->candidates ? &among : NULL, work->options.observer));
     int64_t candidates = 0;
     for (int64_t i = 0; i < count; i++) {
         int32_t answers;
@@ -146,9 +161,16 @@ static vlp_status set_identity(miner *work) {
             graph ^= XXH3_64bits(known->items, (size_t)known->count * sizeof(vlp_triple)) *
                      (uint64_t)(2 * split + 1);
     }
-    snprintf(work->identity, sizeof work->identity, "%s %016llx %d %d %d", fingerprint,
-             (unsigned long long)graph, work->options.count, work->options.per_query,
-             work->options.relation);
+    int used = snprintf(work->identity, sizeof work->identity, "%s %016llx %d %d %d", fingerprint,
+                        (unsigned long long)graph, work->options.count, work->options.per_query,
+                        work->options.relation);
+    /* Without restrictions it is as it was before there were any. */
+    if (work->candidates || work->options.sides != VLP_BOTH_SIDES)
+        snprintf(work->identity + used, sizeof work->identity - (size_t)used, " %d %d %016llx",
+                 (int)work->options.sides, work->candidates && work->candidates->places,
+                 work->candidates ? (unsigned long long)XXH3_64bits(work->candidates->allowed,
+                                                                    (size_t)work->graph->entities)
+                                  : 0ull);
     return VLP_OK;
 }
 
@@ -255,7 +277,7 @@ static vlp_status mine_all(miner *work) {
     for (; work->at.place < place_count(work); work->at.place++, work->at.entity = 0) {
         int32_t relation = relation_of(work, work->at.place);
         int64_t there;
-        const int32_t *entities = vlp_places_of(work->places, relation, &there);
+        const int32_t *entities = entities_of(work, work->at.place, &there);
         while (work->at.entity < there) {
             int64_t left = there - work->at.entity, size = left < batch ? left : batch;
             vlp_status status = mine_chunk(work, relation, entities + work->at.entity, size);
@@ -277,6 +299,7 @@ static vlp_status prepare(miner *work) {
     VLP_TRY(vlp_run_known(&work->known, run, 0));
     work->graph = vlp_run_graph(run);
     VLP_TRY(vlp_places_new(&work->places, work->graph));
+    VLP_TRY(vlp_candidates_open(&work->candidates, run, work->known, work->options.candidates));
     size_t batch = (size_t)vlp_predictor_batch(work->predictor);
     size_t candidates = batch * (size_t)work->options.per_query;
     work->queries = vlp_alloc(batch, sizeof *work->queries);
@@ -290,9 +313,13 @@ static vlp_status prepare(miner *work) {
             work->loops[work->graph->triples[i].relation] = 1;
     for (int64_t place = 0; place < place_count(work); place++) {
         int64_t there;
-        vlp_places_of(work->places, relation_of(work, place), &there);
+        entities_of(work, place, &there);
         work->total += there;
     }
+    if (work->total == 0 && work->candidates && work->candidates->places)
+        return vlp_fail(VLP_ERROR_ARGUMENT,
+                        "no candidate is left: none of those that meet the other restrictions is seen "
+                        "in the place of a relation that is asked for");
     return open_state(work);
 }
 
@@ -304,15 +331,14 @@ static vlp_status finish(vlp_mining **out, miner *work, const vlp_calibration *c
     for (int64_t i = 0; calibration && i < work->count; i++)
         work->kept[i].probability =
             vlp_calibrated(calibration, work->kept[i].score, work->options.prior);
-    int64_t entities = work->graph->entities, places = place_count(work);
-    const uint8_t *answers = vlp_run_answers(work->run);
-    for (int32_t e = 0; answers && e < work->graph->entities; e++) entities -= !answers[e];
+    int64_t entities = vlp_run_answer_count(work->run), relations = place_count(work) / 2;
+    int64_t sides = work->options.sides == VLP_BOTH_SIDES ? 2 : 1;
     *mining = (vlp_mining){.items = work->kept,
                            .count = work->count,
                            .queries = work->at.queries,
-                           .possible_queries = places * entities,
+                           .possible_queries = sides * relations * entities,
                            .candidates = work->at.candidates,
-                           .possible_triples = places / 2 * entities * entities};
+                           .possible_triples = relations * entities * entities};
     work->kept = NULL;
     *out = mining;
     return VLP_OK;
@@ -327,6 +353,8 @@ static vlp_status check(const vlp_run *run, const vlp_mine_options *options) {
     if (options->relation < -1 || options->relation >= vlp_dataset_relation_count(run->dataset))
         return vlp_fail(VLP_ERROR_ARGUMENT, "relation %d of %d", options->relation,
                         vlp_dataset_relation_count(run->dataset));
+    if ((int)options->sides < VLP_BOTH_SIDES || options->sides > VLP_TAILS)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "there is no choice of sides %d", (int)options->sides);
     return vlp_prior_check(options->prior);
 }
 
@@ -353,6 +381,7 @@ vlp_status vlp_run_mine(vlp_mining **out, vlp_run *run, const vlp_mine_options *
 out:
     vlp_run_leave(run, work.worker);
     vlp_places_free(work.places);
+    vlp_candidates_free(work.candidates);
     vlp_free(work.kept);
     vlp_free(work.queries);
     vlp_free(work.loops);

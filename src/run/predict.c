@@ -108,22 +108,84 @@ static vlp_status put_answers(vlp_answering *work, int64_t index, const vlp_top 
     return VLP_OK;
 }
 
-/* scores: (batch), of given answers. */
-static vlp_status answer_batch(vlp_answering *work, vlp_top *scores, int64_t start, int64_t count) {
+/* The best answers, or the scores of those given, of a batch. *among: the candidates of the batch, NULL:
+ * all entities. */
+static vlp_status score_batch(vlp_answering *work, vlp_top *scores, const vlp_candidate_list *among,
+                              int64_t start, int64_t count) {
     const vlp_query *queries = work->queries + start;
     if (work->given)
-        VLP_TRY(vlp_predictor_score(scores, work->predictor, queries, work->given + start, count));
-    else
-        VLP_TRY(vlp_predictor_top(work->predictor, queries, count, work->options.count,
-                                  work->options.known ? NULL : work->known, work->options.observer));
+        return vlp_predictor_score(scores, work->predictor, queries, work->given + start, count);
+    return vlp_predictor_top(work->predictor, queries, count, work->options.count,
+                             work->options.known ? NULL : work->known, among, work->options.observer);
+}
+
+/* scores: (batch), of given answers. With candidates all queries of the batch have the same. */
+static vlp_status answer_batch(vlp_answering *work, vlp_top *scores, int64_t start, int64_t count) {
+    vlp_candidate_list among = {NULL, work->answer_count};
+    if (work->candidates) among = vlp_candidates_of(work->candidates, work->queries[start].relation);
+    if (among.count > 0)
+        VLP_TRY(score_batch(work, scores, work->candidates ? &among : NULL, start, count));
     for (int64_t i = 0; i < count; i++) {
-        int32_t answers = 1;
-        const vlp_top *top =
-            work->given ? &scores[i] : vlp_predictor_answers(work->predictor, i, &answers);
+        int32_t answers = among.count > 0;
+        const vlp_top *top = scores + i;
+        if (!work->given && among.count > 0) top = vlp_predictor_answers(work->predictor, i, &answers);
         VLP_TRY(put_answers(work, start + i, top, answers));
+        work->items[start + i].candidate_count = among.count;
     }
-    for (int c = 0; c < VLP_COMPONENTS; c++)
+    for (int c = 0; c < VLP_COMPONENTS && among.count > 0; c++)
         if (explanations[c]) VLP_TRY(explanations[c]->explain(work, start, count));
+    return VLP_OK;
+}
+
+/* ---- Queries by relation ------------------------------------------------------------------------- */
+
+/* Where candidates depend on the relation, queries are answered relation by relation. */
+typedef struct ordering {
+    int64_t *place;     /* (count) the place of ordered query i among those given */
+    vlp_query *queries; /* (count) ordered */
+} ordering;
+
+static void ordering_free(ordering *order) {
+    vlp_free(order->place);
+    vlp_free(order->queries);
+}
+
+static vlp_status ordering_new(ordering *out, const vlp_query *queries, int64_t count,
+                               int32_t relations) {
+    int64_t *next = vlp_alloc_zero((size_t)relations + 1, sizeof *next);
+    out->place = vlp_alloc((size_t)count, sizeof *out->place);
+    out->queries = vlp_alloc((size_t)count, sizeof *out->queries);
+    if (!next || !out->place || !out->queries) {
+        vlp_free(next);
+        return vlp_fail_memory("predictions");
+    }
+    for (int64_t i = 0; i < count; i++) next[queries[i].relation + 1]++;
+    for (int32_t r = 0; r < relations; r++) next[r + 1] += next[r];
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = next[queries[i].relation]++;
+        out->place[at] = i;
+        out->queries[at] = queries[i];
+    }
+    vlp_free(next);
+    return VLP_OK;
+}
+
+/* The end of the batch that starts at `start`. */
+static int64_t batch_end(const vlp_answering *work, int64_t start, int64_t count, int64_t batch) {
+    int64_t end = count - start < batch ? count : start + batch;
+    if (!work->candidates || !work->candidates->places) return end;
+    for (int64_t i = start + 1; i < end; i++)
+        if (work->queries[i].relation != work->queries[start].relation) return i;
+    return end;
+}
+
+/* Puts answers back into the order of the queries given. */
+static vlp_status restore_order(vlp_predictions *predictions, const ordering *order) {
+    vlp_answers *items = vlp_alloc((size_t)predictions->count, sizeof *items);
+    if (!items) return vlp_fail_memory("predictions");
+    for (int64_t i = 0; i < predictions->count; i++) items[order->place[i]] = predictions->items[i];
+    vlp_free(predictions->items);
+    predictions->items = items;
     return VLP_OK;
 }
 
@@ -158,36 +220,54 @@ static vlp_status check(const vlp_run *run, const vlp_query *queries, const int3
     return VLP_OK;
 }
 
-static vlp_status answer_inside(vlp_predictions **out, vlp_run *run, vlp_worker *worker,
-                                const vlp_query *queries, const int32_t *given, int64_t count,
-                                const vlp_predict_options *options) {
+/* All batches, into work->items. */
+static vlp_status answer_all(vlp_answering *work, int64_t count) {
     vlp_status status = VLP_OK;
-    vlp_answering work = {.run = run, .options = *options, .queries = queries, .given = given};
-    vlp_predictions *predictions = NULL;
-    vlp_top *scores = NULL;
-    VLP_TRY(check(run, queries, given, count, options));
-    VLP_TRY(vlp_run_predictor(&work.predictor, run, worker));
-    VLP_TRY(vlp_run_known(&work.known, run, options->filter));
-    int64_t batch = vlp_predictor_batch(work.predictor);
-    predictions = predictions_new(count);
-    scores = vlp_alloc((size_t)batch, sizeof *scores);
-    if (!predictions || !scores) {
-        status = vlp_fail_memory("predictions");
-        goto out;
-    }
-    work.items = predictions->items;
-    for (int64_t start = 0; start < count; start += batch) {
-        VLP_CHECK(answer_batch(&work, scores, start, count - start < batch ? count - start : batch));
-        if (count > batch)
-            vlp_progress(options->observer, "queries", start + batch < count ? start + batch : count,
-                         count);
-        if (vlp_stopped(options->observer)) {
+    const vlp_observer *observer = work->options.observer;
+    int64_t batch = vlp_predictor_batch(work->predictor);
+    vlp_top *scores = vlp_alloc((size_t)batch, sizeof *scores);
+    if (!scores) return vlp_fail_memory("predictions");
+    for (int64_t start = 0, end; start < count; start = end) {
+        end = batch_end(work, start, count, batch);
+        VLP_CHECK(answer_batch(work, scores, start, end - start));
+        if (count > batch) vlp_progress(observer, "queries", end, count);
+        if (vlp_stopped(observer)) {
             status = vlp_fail_stopped();
             goto out;
         }
     }
 out:
     vlp_free(scores);
+    return status;
+}
+
+static vlp_status answer_inside(vlp_predictions **out, vlp_run *run, vlp_worker *worker,
+                                const vlp_query *queries, const int32_t *given, int64_t count,
+                                const vlp_predict_options *options) {
+    vlp_status status = VLP_OK;
+    vlp_answering work = {.run = run, .options = *options, .queries = queries, .given = given};
+    vlp_predictions *predictions = NULL;
+    ordering order = {NULL, NULL};
+    VLP_TRY(check(run, queries, given, count, options));
+    VLP_TRY(vlp_run_predictor(&work.predictor, run, worker));
+    VLP_TRY(vlp_run_known(&work.known, run, options->filter));
+    work.answer_count = vlp_run_answer_count(run);
+    if (!given) VLP_CHECK(vlp_candidates_open(&work.candidates, run, work.known, options->candidates));
+    if (work.candidates && work.candidates->places) {
+        VLP_CHECK(ordering_new(&order, queries, count, run->model->relations));
+        work.queries = order.queries;
+    }
+    predictions = predictions_new(count);
+    if (!predictions) {
+        status = vlp_fail_memory("predictions");
+        goto out;
+    }
+    work.items = predictions->items;
+    VLP_CHECK(answer_all(&work, count));
+    if (order.place) VLP_CHECK(restore_order(predictions, &order));
+out:
+    vlp_candidates_free(work.candidates);
+    ordering_free(&order);
     if (status != VLP_OK) {
         vlp_predictions_free(predictions);
         return status;

@@ -96,6 +96,7 @@ vlp_mixture vlp_run_graph_mixture(const vlp_run *run);
 const vlp_model *vlp_run_graph_model(const vlp_run *run, vlp_worker *worker);
 /* The entities that may be answers, by marks; NULL: all. */
 const uint8_t *vlp_run_answers(const vlp_run *run);
+int64_t vlp_run_answer_count(const vlp_run *run);
 
 /* How predictors over `graph` are opened; `model` has the components of vlp_run_graph_components. */
 vlp_predictor_options vlp_run_predictor_options(const vlp_run *run, const vlp_model *model,
