@@ -391,7 +391,7 @@ static vlp_status begin(training *work, const char *base) {
     if (!work->created) VLP_TRY(load_state(work, &found));
     if (!found) VLP_TRY(init_tables(work, base));
     if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->bf16 &&
-        work->settings.model != VLP_MODEL_NONE && work->settings.trains != VLP_TRAINS_PATH)
+        work->settings.model != VLP_MODEL_NONE && !work->settings.path)
         vlp_log(&work->observer, "precision = bf16 is for a GPU: embeddings are trained in fp32");
     VLP_TRY(write_folder(work));
     /* With the new settings on disk, a state of before has to say which of them it was made with. */
