@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compute/cpu/cpu.h"
+#include "compute/dropout.h"
 
 void cpu_gather(vlp_compute *compute, float *out, const float *table, const int32_t *ids, int64_t count,
                 int32_t width) {
@@ -161,6 +162,23 @@ static void scale_columns(vlp_compute *compute, float *x, const float *scale, in
         for (int64_t j = 0; j < columns; j++) x[i * columns + j] *= scale[j];
 }
 
+VLP_CLONES static void dropout_row(const vlp_dropout *dropout, float *out, const float *in, int64_t step,
+                                   int64_t row) {
+    float factors[VLP_DROPOUT_GROUP];
+    for (int32_t start = 0; start < dropout->width; start += VLP_DROPOUT_GROUP) {
+        vlp_dropout_factors(factors, dropout, step, row, start / VLP_DROPOUT_GROUP);
+        for (int32_t j = 0; j < VLP_DROPOUT_GROUP && start + j < dropout->width; j++)
+            out[start + j] = in[start + j] * factors[j];
+    }
+}
+
+static void dropout_rows(vlp_compute *compute, float *out, const float *in, const vlp_dropout *dropout) {
+    assert(dropout->rows <= VLP_DROPOUT_ROWS);
+#pragma omp parallel for num_threads(compute->threads) if (dropout->rows * dropout->width > 4096)
+    for (int64_t i = 0; i < dropout->rows; i++)
+        dropout_row(dropout, out + i * dropout->width, in + i * dropout->width, compute->values.step, i);
+}
+
 /* d |x|^3 = 3 |x| x, for every part of a unit. Returns the sum of cubes. */
 static float n3_row(float *g, const float *x, float weight, int32_t width, int32_t parts) {
     float total = 0;
@@ -204,6 +222,7 @@ const vlp_row_operations cpu_row_operations = {.gather = cpu_gather,
                                                .project_add = project_add,
                                                .inverse_norms = cpu_inverse_norms,
                                                .scale_columns = scale_columns,
+                                               .dropout = dropout_rows,
                                                .sum = sum_values,
                                                .square_sum = square_sum,
                                                .n3_loss = n3_loss};

@@ -1,5 +1,6 @@
 /* Rows of tables: gather, scatter, norms, elementwise passes, sums, bf16 copies, N3. */
 #include "compute/cuda/device.h"
+#include "compute/dropout.h"
 
 /* ---- Gather -------------------------------------------------------------------------------------- */
 
@@ -124,6 +125,31 @@ static vlp_status scatter_mean(vlp_compute *compute, const vlp_table_gradient *t
            items.count, lists->capacity);
     scatter(compute, table, &items, masked);
     return cuda_status(compute);
+}
+
+/* ---- Dropout ------------------------------------------------------------------------------------- */
+
+/* One thread per group of columns. */
+__global__ static void drop_out(float *out, const float *in, vlp_dropout dropout,
+                                const vlp_step_values *values) {
+    int64_t i = blockIdx.x;
+    int32_t group = my_column(), start = group * VLP_DROPOUT_GROUP;
+    if (start >= dropout.width) return;
+    float factors[VLP_DROPOUT_GROUP];
+    vlp_dropout_factors(factors, &dropout, values->step, i, group);
+    out += i * dropout.width + start;
+    in += i * dropout.width + start;
+#pragma unroll
+    for (int32_t j = 0; j < VLP_DROPOUT_GROUP; j++)
+        if (start + j < dropout.width) out[j] = in[j] * factors[j];
+}
+
+static void dropout_rows(vlp_compute *compute, float *out, const float *in, const vlp_dropout *dropout) {
+    assert(dropout->rows <= VLP_DROPOUT_ROWS);
+    if (dropout->rows == 0) return;
+    int32_t groups = (dropout->width + VLP_DROPOUT_GROUP - 1) / VLP_DROPOUT_GROUP;
+    LAUNCH(compute, drop_out, cuda_grid(dropout->rows, groups), COLUMN_BLOCK, 0, out, in, *dropout,
+           compute->values);
 }
 
 /* ---- Sums ---------------------------------------------------------------------------------------- */
@@ -335,6 +361,7 @@ const vlp_row_operations cuda_row_operations = {.gather = cuda_gather,
                                                 .project_add = project_add,
                                                 .inverse_norms = inverse_norms,
                                                 .scale_columns = scale_columns,
+                                                .dropout = dropout_rows,
                                                 .sum = sum_values,
                                                 .square_sum = square_sum,
                                                 .n3_loss = n3_loss};
