@@ -162,13 +162,31 @@ static void scale_columns(vlp_compute *compute, float *x, const float *scale, in
         for (int64_t j = 0; j < columns; j++) x[i * columns + j] *= scale[j];
 }
 
-VLP_CLONES static void dropout_row(const vlp_dropout *dropout, float *out, const float *in, int64_t step,
+/* Groups of columns whose random bits are computed at a time. */
+enum { DROPOUT_CHUNK = 64 };
+
+VLP_CLONES static void dropout_row(const vlp_dropout *given, float *out, const float *in, int64_t step,
                                    int64_t row) {
-    float factors[VLP_DROPOUT_GROUP];
-    for (int32_t start = 0; start < dropout->width; start += VLP_DROPOUT_GROUP) {
-        vlp_dropout_factors(factors, dropout, step, row, start / VLP_DROPOUT_GROUP);
-        for (int32_t j = 0; j < VLP_DROPOUT_GROUP && start + j < dropout->width; j++)
-            out[start + j] = in[start + j] * factors[j];
+    const vlp_dropout copy = *given, *dropout = &copy; /* the loops' stores cannot change it */
+    uint32_t words[4][DROPOUT_CHUNK];
+    int32_t groups = vlp_dropout_groups(dropout);
+    for (int32_t first = 0; first < groups; first += DROPOUT_CHUNK) {
+        int32_t count = groups - first < DROPOUT_CHUNK ? groups - first : DROPOUT_CHUNK;
+#pragma omp simd
+        for (int32_t g = 0; g < count; g++) {
+            vlp_random4 bits = vlp_dropout_bits(dropout, step, row, first + g);
+            words[0][g] = bits.v[0];
+            words[1][g] = bits.v[1];
+            words[2][g] = bits.v[2];
+            words[3][g] = bits.v[3];
+        }
+        for (int32_t i = 0; i < VLP_DROPOUT_GROUP; i++) {
+            int32_t start = i * groups + first, left = dropout->width - start;
+            int32_t end = left < count ? left : count;
+#pragma omp simd
+            for (int32_t g = 0; g < end; g++)
+                out[start + g] = in[start + g] * vlp_dropout_factor(dropout, words[i / 2][g], i);
+        }
     }
 }
 

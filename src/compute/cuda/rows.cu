@@ -133,23 +133,24 @@ static vlp_status scatter_mean(vlp_compute *compute, const vlp_table_gradient *t
 __global__ static void drop_out(float *out, const float *in, vlp_dropout dropout,
                                 const vlp_step_values *values) {
     int64_t i = blockIdx.x;
-    int32_t group = my_column(), start = group * VLP_DROPOUT_GROUP;
-    if (start >= dropout.width) return;
-    float factors[VLP_DROPOUT_GROUP];
-    vlp_dropout_factors(factors, &dropout, values->step, i, group);
-    out += i * dropout.width + start;
-    in += i * dropout.width + start;
+    int32_t group = my_column(), groups = vlp_dropout_groups(&dropout);
+    if (group >= groups) return;
+    vlp_random4 bits = vlp_dropout_bits(&dropout, values->step, i, group);
+    out += i * dropout.width;
+    in += i * dropout.width;
 #pragma unroll
-    for (int32_t j = 0; j < VLP_DROPOUT_GROUP; j++)
-        if (start + j < dropout.width) out[j] = in[j] * factors[j];
+    for (int32_t k = 0; k < VLP_DROPOUT_GROUP; k++) {
+        int32_t column = k * groups + group;
+        if (column < dropout.width)
+            out[column] = in[column] * vlp_dropout_factor(&dropout, bits.v[k / 2], k);
+    }
 }
 
 static void dropout_rows(vlp_compute *compute, float *out, const float *in, const vlp_dropout *dropout) {
     assert(dropout->rows <= VLP_DROPOUT_ROWS);
     if (dropout->rows == 0) return;
-    int32_t groups = (dropout->width + VLP_DROPOUT_GROUP - 1) / VLP_DROPOUT_GROUP;
-    LAUNCH(compute, drop_out, cuda_grid(dropout->rows, groups), COLUMN_BLOCK, 0, out, in, *dropout,
-           compute->values);
+    LAUNCH(compute, drop_out, cuda_grid(dropout->rows, vlp_dropout_groups(dropout)), COLUMN_BLOCK, 0,
+           out, in, *dropout, compute->values);
 }
 
 /* ---- Sums ---------------------------------------------------------------------------------------- */
