@@ -519,7 +519,7 @@ static void not_finite_is_named(void **state) {
     for (int64_t i = 0; i < relations->rows * relations->width; i++)
         must(backend->memory->upload(work.compute, relations->value + i, &nan, sizeof nan));
     for (int round = 0; round < 2; round++) {
-        /* Nobody looks at the second step: the later ones do nothing, and the first is still named. */
+        /* The report of the second step is not read: later ones do nothing, the first is still named. */
         if (round == 0)
             assert_int_equal(vlp_trainer_step(&loss, work.trainer, 7), VLP_ERROR_DIVERGED);
         else

@@ -119,7 +119,7 @@ static void same_seed_same_bits(void **state) {
     support_remove(folder);
 }
 
-/* f_g is bit for bit the same with the head on and off. */
+/* f_g is bit for bit the same with the aggregator on and off. */
 static void aggregator_leaves_embeddings_alone(void **state) {
     (void)state;
     static const char *const kinds[][3] = {{"precision=fp32", "model=rotate", "loss=negative-sampling"},
@@ -128,17 +128,17 @@ static void aggregator_leaves_embeddings_alone(void **state) {
     const char *folder = support_folder();
     for (int p = 0; p < 3; p++) {
         const char *const *k = kinds[p];
-        char on[64], off[64], felt[64];
+        char on[64], off[64], shared[64];
         snprintf(on, sizeof on, "%s/on-%d", folder, p);
         snprintf(off, sizeof off, "%s/off-%d", folder, p);
-        snprintf(felt, sizeof felt, "%s/felt-%d", folder, p);
+        snprintf(shared, sizeof shared, "%s/shared-%d", folder, p);
         must(train(on, false, NULL, k[0], k[1], k[2], NULL));
         must(train(off, false, NULL, k[0], k[1], k[2], "vertical=off", NULL));
-        must(train(felt, false, NULL, k[0], k[1], k[2], "vertical_gradient=on", NULL));
+        must(train(shared, false, NULL, k[0], k[1], k[2], "vertical_gradient=on", NULL));
         const char *names[] = {"entities", "relations", "entities.first", "relations.second"};
         for (int i = 0; i < 4; i++) {
             assert_true(same_tensor(on, off, names[i]));
-            assert_false(same_tensor(on, felt, names[i]));
+            assert_false(same_tensor(on, shared, names[i]));
         }
     }
     support_remove(folder);
