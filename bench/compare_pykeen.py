@@ -8,7 +8,9 @@ evaluations. Rows of the table:
   validation    each side's best checkpoint on the validation split
   near          PyKEEN's cheapest checkpoint whose validation MRR is within 0.01 of its best
   best test     PyKEEN's cheapest checkpoint of its highest test MRR
-Beside the last two, and again beside PyKEEN's first: our cheapest checkpoint with at least that test MRR.
+Beside the last two, and again beside PyKEEN's first: our cheapest checkpoint with at least that test MRR,
+which is a choice on the test split. Times of the grids depend on what else the machine does: time the
+checkpoints of the table again, one side right after the other, before a ratio is quoted.
 
 PyKEEN's seconds are those of its training loop, without imports, reading and evaluation
 (bench/pykeen_lcwa.py); ours are user + system time of the whole `vlp train`, run again with that number of
