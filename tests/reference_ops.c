@@ -288,6 +288,13 @@ double reference_softmax_loss(const double *logits, int32_t answer, const double
     return most + log(total) - gold;
 }
 
+double reference_binary_loss(const double *logits, const double *targets, int64_t columns) {
+    double loss = 0;
+    for (int64_t j = 0; j < columns; j++)
+        loss += targets[j] * log(1 + exp(-logits[j])) + (1 - targets[j]) * log(1 + exp(logits[j]));
+    return loss;
+}
+
 double reference_n3(const double *x, int32_t width, int32_t parts) {
     double sum = 0;
     for (int32_t j = 0; j < width / parts; j++) {

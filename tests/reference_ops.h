@@ -32,6 +32,8 @@ double reference_negative_loss(const double *scores, const double *p1, int32_t w
 /* Cross-entropy of softmax(temperature scale[j] logits[j] + offset[j]); NULL: 1, 0. */
 double reference_softmax_loss(const double *logits, int32_t answer, const double *scale,
                               const double *offset, double temperature, int64_t columns);
+/* Binary cross-entropy of the sigmoids of logits with targets, summed over columns. */
+double reference_binary_loss(const double *logits, const double *targets, int64_t columns);
 /* Sum of |x|^3 over units of `parts` numbers, which are width / parts apart. */
 double reference_n3(const double *x, int32_t width, int32_t parts);
 

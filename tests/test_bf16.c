@@ -1,6 +1,7 @@
 /* Operations over bf16 copies, held to the same operations over the same numbers in fp32. Backends
  * without them have nothing to show here. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "lab.h"
 
@@ -296,6 +297,50 @@ static void check_softmax(lab *bench) {
     lab_expect_same_bits(bench, "losses", lab_get(bench, losses[0], count), losses[1], count);
 }
 
+static void check_binary(lab *bench) {
+    int32_t count = lab_between(bench, 1, 6), columns = lab_between(bench, 1, 5000);
+    int32_t stride = columns + lab_between(bench, 0, 9), cells = count * stride;
+    double *logits = lab_random(bench, cells, 9);
+    float *losses[2] = {lab_put(bench, lab_zeros(bench, count), count),
+                        lab_put(bench, lab_zeros(bench, count), count)};
+    float *full = lab_put(bench, logits, cells), *kept = lab_put(bench, logits, cells);
+    vlp_bf16_layout layout = {1, columns, stride};
+    vlp_bf16 *bf16 = lab_bf16_places(bench, &layout, count);
+    /* The answers of row i: every third column from i on. */
+    int32_t *answers = lab_ids(bench, cells, 0, 0), used = 0;
+    int64_t begin[6], end[6];
+    for (int32_t i = 0; i < count; i++) {
+        begin[i] = used;
+        for (int32_t j = i; j < columns; j += 3) answers[used++] = j;
+        end[i] = used;
+    }
+    vlp_binary binary = {.count = count,
+                         .columns = columns,
+                         .stride = stride,
+                         .begin = lab_put_bytes(bench, begin, sizeof begin),
+                         .end = lab_put_bytes(bench, end, sizeof end),
+                         .answers = lab_put_ids(bench, answers, cells),
+                         .weights = lab_put(bench, lab_shares(bench, count), count),
+                         .positive = 0.9f,
+                         .negative = 0.01f};
+    bench->backend->loss->binary(bench->compute, full, NULL, losses[0], &binary);
+    bench->backend->loss->binary(bench->compute, kept, bf16, losses[1], &binary);
+    double *gradients = lab_get(bench, full, cells);
+    vlp_bf16 *got = calloc((size_t)cells, sizeof *got);
+    assert_non_null(got);
+    lab_get_bytes(bench, got, bf16, (size_t)cells * sizeof *got);
+    for (int32_t i = 0; i < count * columns; i++) {
+        int32_t cell = i / columns * stride + i % columns;
+        uint32_t bits = (uint32_t)got[cell] << 16;
+        float value;
+        memcpy(&value, &bits, sizeof value);
+        assert_true((double)value == lab_bf16(gradients[cell]));
+    }
+    free(got);
+    lab_expect_same_bits(bench, "logits that stay", logits, kept, cells);
+    lab_expect_same_bits(bench, "losses", lab_get(bench, losses[0], count), losses[1], count);
+}
+
 static void test_bf16(void **state) {
     (void)state;
     lab bench;
@@ -315,6 +360,7 @@ static void test_bf16(void **state) {
             lab_clear(&bench);
         }
         check_softmax(&bench);
+        check_binary(&bench);
         lab_clear(&bench);
     }
     lab_close(&bench);

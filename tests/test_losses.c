@@ -87,6 +87,64 @@ static void check_softmax_loss(lab *bench, double range) {
                1e-2);
 }
 
+/* One row of logits with several answers. */
+typedef struct binary_row {
+    const double *logits, *targets;
+    double weight;
+    int32_t columns;
+} binary_row;
+
+static double binary_row_loss(const void *context) {
+    const binary_row *one = context;
+    return one->weight * reference_binary_loss(one->logits, one->targets, one->columns);
+}
+
+/* Rows with no answer, with some, with all; more columns than one product of factors takes. */
+static void check_binary_loss(lab *bench, double range) {
+    int32_t count = lab_between(bench, 1, 5), columns = lab_between(bench, 1, 200), used = 0;
+    int32_t total = count * columns, stride = columns + lab_between(bench, 0, 3);
+    double positive = lab_between(bench, 0, 1) ? 1 : 0.875, negative = positive < 1 ? 0.0625 : 0;
+    double *logits = lab_random(bench, count * stride, range), *weights = lab_shares(bench, count);
+    double *targets = lab_zeros(bench, total), *loss = lab_zeros(bench, count);
+    double *expected = lab_zeros(bench, count * stride);
+    int32_t *answers = lab_ids(bench, total, 0, 0);
+    int64_t begin[5], end[5];
+    for (int32_t i = 0; i < count; i++) {
+        int32_t share = lab_between(bench, 0, 3); /* of columns that are answers, in thirds */
+        begin[i] = used;
+        /* In descending order: any order will do. */
+        for (int32_t j = columns - 1; j >= 0; j--) {
+            bool answer = lab_between(bench, 0, 2) < share;
+            targets[i * columns + j] = answer ? positive : negative;
+            if (answer) answers[used++] = j;
+        }
+        end[i] = used;
+    }
+    memcpy(expected, logits, (size_t)(count * stride) * sizeof *expected);
+    for (int32_t i = 0; i < count; i++) {
+        double *row = logits + i * stride;
+        binary_row one = {row, targets + i * columns, weights[i], columns};
+        loss[i] = binary_row_loss(&one);
+        lab_slopes(expected + i * stride, row, columns, binary_row_loss, &one);
+    }
+    float *logits_on = lab_put(bench, logits, count * stride);
+    float *loss_on = lab_put(bench, lab_random(bench, count, 9), count);
+    bench->backend->loss->binary(
+        bench->compute, logits_on, NULL, loss_on,
+        &(vlp_binary){.count = count,
+                      .columns = columns,
+                      .stride = stride,
+                      .begin = lab_put_bytes(bench, begin, (size_t)count * sizeof *begin),
+                      .end = lab_put_bytes(bench, end, (size_t)count * sizeof *end),
+                      .answers = lab_put_ids(bench, answers, total),
+                      .weights = lab_put(bench, weights, count),
+                      .positive = (float)positive,
+                      .negative = (float)negative});
+    lab_expect("binary", loss, lab_get(bench, loss_on, count), count, 2e-5, 0.5);
+    lab_expect("binary: logits", expected, lab_get(bench, logits_on, count * stride), count * stride,
+               2e-4, 1e-2);
+}
+
 static void test_losses(void **state) {
     (void)state;
     for (int32_t threads = 1; threads <= 2; threads++) {
@@ -96,6 +154,7 @@ static void test_losses(void **state) {
             for (int kind = VLP_WEIGH_EVEN; kind <= VLP_WEIGH_RED; kind++)
                 check_negative_loss(&bench, kind, round % 3 == 0 ? 30 : 3);
             check_softmax_loss(&bench, round % 3 == 0 ? 40 : 2);
+            check_binary_loss(&bench, round % 3 == 0 ? 30 : 3);
             lab_clear(&bench);
         }
         lab_close(&bench);

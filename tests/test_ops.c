@@ -241,6 +241,52 @@ static void test_columns(void **state) {
     for_shapes(check_columns, 8);
 }
 
+/* Dropout of ones in a step: out (rows * width), zeros and one other number. */
+static double *drop_ones(lab *bench, int64_t step, int32_t rows, int32_t width, double probability) {
+    int32_t size = rows * width;
+    double *ones = lab_zeros(bench, size);
+    for (int32_t i = 0; i < size; i++) ones[i] = 1;
+    float *on = lab_put(bench, ones, size);
+    assert_false(bench->backend->steps->begin(bench->compute, NULL, &(vlp_step_values){.step = step}));
+    bench->backend->rows->dropout(
+        bench->compute, on, on,
+        &(vlp_dropout){.rows = rows, .width = width, .probability = (float)probability, .seed = SEED});
+    return lab_get(bench, on, size);
+}
+
+/* The share of numbers in which two choices differ. */
+static double difference(const double *left, const double *right, int32_t count) {
+    int32_t differ = 0;
+    for (int32_t i = 0; i < count; i++) differ += (left[i] == 0) != (right[i] == 0);
+    return (double)differ / count;
+}
+
+/* The share that is dropped, the factor of the others, and that choices of other steps, rows and columns
+ * are independent: two differ where one is zero and the other is not. */
+static void test_dropout(void **state) {
+    (void)state;
+    enum { ROWS = 300, WIDTH = 203, SIZE = ROWS * WIDTH };
+    static const double shares[] = {0, 0.1, 0.5, 0.9};
+    lab bench;
+    lab_open(&bench, 2, SEED);
+    for (int s = 0; s < 4; s++) {
+        double p = shares[s], unlike = 2 * p * (1 - p), zeros = 0;
+        double *first = drop_ones(&bench, 5, ROWS, WIDTH, p);
+        for (int32_t i = 0; i < SIZE; i++) {
+            assert_true(first[i] == 0 || fabs(first[i] - 1 / (1 - p)) < 1e-3);
+            zeros += first[i] == 0;
+        }
+        assert_true(fabs(zeros / SIZE - p) < 0.01);
+        assert_memory_equal(first, drop_ones(&bench, 5, ROWS, WIDTH, p), SIZE * sizeof *first);
+        double *later = drop_ones(&bench, 6, ROWS, WIDTH, p);
+        assert_true(fabs(difference(first, later, SIZE) - unlike) < 0.01);
+        assert_true(fabs(difference(first, first + WIDTH, SIZE - WIDTH) - unlike) < 0.01);
+        for (int32_t apart = 1; apart <= 8; apart++)
+            assert_true(fabs(difference(first, first + apart, SIZE - apart) - unlike) < 0.01);
+    }
+    lab_close(&bench);
+}
+
 /* grad + a, and then + a - t <a, t> / |t|^2. */
 static void check_add(lab *bench, int32_t rows, int32_t width) {
     int32_t size = rows * width;
@@ -623,9 +669,9 @@ int main(void) {
         cmocka_unit_test(test_gather),       cmocka_unit_test(test_scatter),
         cmocka_unit_test(test_scatter_mean), cmocka_unit_test(test_add),
         cmocka_unit_test(test_norms),        cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_n3),           cmocka_unit_test(test_squares),
-        cmocka_unit_test(test_update),       cmocka_unit_test(test_sum),
-        cmocka_unit_test(test_check_step),
+        cmocka_unit_test(test_dropout),      cmocka_unit_test(test_n3),
+        cmocka_unit_test(test_squares),      cmocka_unit_test(test_update),
+        cmocka_unit_test(test_sum),          cmocka_unit_test(test_check_step),
     };
     return cmocka_run_group_tests_name("operations", tests, NULL, NULL);
 }

@@ -276,15 +276,14 @@ static void failed_starts_leave_nothing(void **state) {
 }
 
 /* Whatever allocation fails: a run that was saved can be resumed, and one that was not is gone. */
-static void every_allocation_may_fail(void **state) {
-    (void)state;
+static void check_allocations(const char *model, const char *loss) {
     const char *folder = support_folder();
     char run[64], whole[64];
     snprintf(run, sizeof run, "%s/run", folder);
     snprintf(whole, sizeof whole, "%s/whole", folder);
-    const char *settings[] = {"steps=2",   "dim=3",        "batch=8",      "negatives=2",
-                              "threads=1", "save_every=1", "references=2", "vertical=on"};
-    vlp_train_options options = run_options(settings, 8, false);
+    const char *settings[] = {"steps=2",      "dim=3",        "batch=8",     "negatives=2", "threads=1",
+                              "save_every=1", "references=2", "vertical=on", model,         loss};
+    vlp_train_options options = run_options(settings, 10, false);
     must(vlp_train(NULL, run_family(), whole, &options));
     failing_allocator memory;
     int64_t call = 0;
@@ -308,6 +307,12 @@ static void every_allocation_may_fail(void **state) {
     } while (memory.failed);
     assert_true(gone > 50 && saved > 5);
     support_remove(folder);
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    check_allocations("model=rotate", "loss=negative-sampling");
+    check_allocations("model=distmult", "loss=kvsall");
 }
 
 /* ---- What is told -------------------------------------------------------------------------------- */

@@ -38,7 +38,7 @@ static const vlp_settings every_member = {
     /* model */
     0, 7, 3, 1, 1.5, 0.25,
     /* loss */
-    1, 9, 0, 1, 0.1, 0.2, 0.3, 0.4, 1, false, 0.5, 0.6,
+    2, 9, 0, 1, 0.1, 0.2, 0.3, 0.4, 1, false, 0.5, 0.6, 0.65, 0.35,
     /* vertical */
     false, 4, 2, 0.7, 0.8, 0.9, true, 11,
     /* path */
@@ -47,8 +47,8 @@ static const vlp_settings every_member = {
     1, 12, 13, 1, 2, 0.01, 0.02, 0.03, 0.04, 3, 14, 0.05, 15, 0.06, 16, 17, 25, 18, 19, 20, 21};
 static const char every_text[] =
     "rescal 7 3 l2 1.5 0.25 "
-    "cross-entropy 9 uniform self-adversarial 0.1 0.2 0.3 0.4 paper off "
-    "0.5 0.6 "
+    "kvsall 9 uniform self-adversarial 0.1 0.2 0.3 0.4 paper off "
+    "0.5 0.6 0.65 0.35 "
     "off 4 2 0.7 0.8 0.9 on 11 "
     "on 5 16 all pair 0.15 0.26 2.5 22 0.07 23 0.08 0.09 6 0.11 24 "
     "aggregator 12 13 bf16 adagrad 0.01 0.02 0.03 0.04 cosine 14 0.05 15 0.06 16 17 25 18 19 "
@@ -155,6 +155,7 @@ static void test_choices(void **state) {
         {"norm", "l2", VLP_NORM_L2},
         {"loss", "negative-sampling", VLP_LOSS_NEGATIVES},
         {"loss", "cross-entropy", VLP_LOSS_CROSS_ENTROPY},
+        {"loss", "kvsall", VLP_LOSS_KVSALL},
         {"negatives_from", "uniform", VLP_NEGATIVES_UNIFORM},
         {"negatives_from", "red", VLP_NEGATIVES_RED},
         {"weights", "uniform", VLP_WEIGHT_UNIFORM},
@@ -572,6 +573,14 @@ static void test_check_model(void **state) {
                  "loss = cross-entropy is for " DOT_MODELS ", not for %s; use loss = negative-sampling",
                  model);
         expect_together(recipe, named(DOT_MODELS, model) ? NULL : message);
+        snprintf(recipe, sizeof recipe, "model = %s\nloss = kvsall\nlabel_smoothing = 0.1\n", model);
+        snprintf(message, sizeof message,
+                 "loss = kvsall is for " DOT_MODELS ", not for %s; use loss = negative-sampling", model);
+        expect_together(recipe, named(DOT_MODELS, model) ? NULL : message);
+        snprintf(recipe, sizeof recipe, "model = %s\ndropout = 0.1\n", model);
+        snprintf(message, sizeof message, "dropout is for " DOT_MODELS ", not for %s; set it to 0",
+                 model);
+        expect_together(recipe, named(DOT_MODELS, model) ? NULL : message);
         snprintf(recipe, sizeof recipe, "model = %s\nn3 = 0.1\n", model);
         snprintf(message, sizeof message, "n3 is for " N3_MODELS ", not for %s; set it to 0", model);
         expect_together(recipe, named(N3_MODELS, model) ? NULL : message);
@@ -589,6 +598,10 @@ static void test_check_model(void **state) {
     }
     expect_together("model = complex\nrelation_prediction = 4\n",
                     "relation_prediction needs loss = cross-entropy, not negative-sampling");
+    expect_together("model = complex\nrelation_prediction = 4\nloss = kvsall\n",
+                    "relation_prediction needs loss = cross-entropy, not kvsall");
+    expect_together("model = complex\nlabel_smoothing = 0.1\nloss = cross-entropy\n",
+                    "label_smoothing needs loss = kvsall, not cross-entropy");
     expect_together("model = complex\nrelation_prediction = 4\nloss = cross-entropy\nn3 = 0.05\n", NULL);
 }
 

@@ -173,6 +173,9 @@ static void blocks_of_logits(void **state) {
          NULL},
         {"model=complex", "loss=cross-entropy", "batch=60", "dim=8", "rate=0.05", "precision=bf16",
          NULL},
+        {"model=complex", "loss=kvsall", "batch=60", "dim=8", "rate=0.05", "label_smoothing=0.1",
+         "dropout=0.2", NULL},
+        {"model=complex", "loss=kvsall", "batch=60", "dim=8", "rate=0.05", "precision=bf16", NULL},
         {"model=rotate", "batch=60", "dim=8", "rate=0.05", "precision=bf16", NULL}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float *numbers[2][2];
@@ -212,7 +215,10 @@ typedef struct by_hand {
     int32_t entities, relations, dim, batch;
     const int32_t *heads, *ids, *answers;
     double n3, relation_prediction;
-    bool *known; /* (batch, entities) who is no negative; NULL: 1-to-All */
+    bool *known; /* (batch, entities) which entities are answers; NULL: 1-to-All */
+    bool kvsall; /* `known` are the answers of keys, not what is excluded from the negatives */
+    double smoothing;
+    double *kept; /* (batch, dim) factors of q; NULL: no dropout */
 } by_hand;
 
 static double *row_of(const by_hand *one, int table, int32_t id) {
@@ -223,6 +229,15 @@ static double score_of(const by_hand *one, int32_t head, int32_t relation, int32
     double sum = 0;
     for (int32_t j = 0; j < one->dim; j++)
         sum += row_of(one, 0, head)[j] * row_of(one, 1, relation)[j] * row_of(one, 0, answer)[j];
+    return sum;
+}
+
+/* The score of query i, with dropout. */
+static double dropped_score(const by_hand *one, int32_t i, int32_t answer) {
+    double sum = 0;
+    for (int32_t j = 0; j < one->dim; j++)
+        sum += (one->kept ? one->kept[i * one->dim + j] : 1) * row_of(one, 0, one->heads[i])[j] *
+               row_of(one, 1, one->ids[i])[j] * row_of(one, 0, answer)[j];
     return sum;
 }
 
@@ -249,11 +264,10 @@ static bool is_known(const by_hand *one, const vlp_dataset *dataset, int32_t hea
 static double negatives_by_hand(const by_hand *one) {
     double loss = 0;
     for (int32_t i = 0; i < one->batch; i++) {
-        int32_t h = one->heads[i], r = one->ids[i];
-        double gold = score_of(one, h, r, one->answers[i]), sum = 0, count = 0;
+        double gold = dropped_score(one, i, one->answers[i]), sum = 0, count = 0;
         for (int32_t e = 0; e < one->entities; e++) {
             if (one->known[i * one->entities + e]) continue;
-            sum += log(1 + exp(score_of(one, h, r, e)));
+            sum += log(1 + exp(dropped_score(one, i, e)));
             count++;
         }
         loss += 0.5 * (log(1 + exp(-gold)) + sum / count);
@@ -261,16 +275,35 @@ static double negatives_by_hand(const by_hand *one) {
     return loss / one->batch;
 }
 
+/* Binary cross-entropy with all entities, and N3 of the triple that was drawn. */
+static double kvsall_by_hand(const by_hand *one) {
+    double loss = 0;
+    for (int32_t i = 0; i < one->batch; i++) {
+        for (int32_t e = 0; e < one->entities; e++) {
+            double target = one->known[i * one->entities + e] ? 1 - one->smoothing
+                                                              : one->smoothing / (one->entities - 1);
+            double score = dropped_score(one, i, e);
+            loss += target * log(1 + exp(-score)) + (1 - target) * log(1 + exp(score));
+        }
+        loss += one->n3 * (n3_of(row_of(one, 0, one->heads[i]), one->dim) +
+                           n3_of(row_of(one, 1, one->ids[i]), one->dim) +
+                           n3_of(row_of(one, 0, one->answers[i]), one->dim));
+    }
+    return loss / one->batch;
+}
+
 static double loss_by_hand(const void *context) {
     const by_hand *one = context;
+    if (one->kvsall) return kvsall_by_hand(one);
     if (one->known) return negatives_by_hand(one);
     double loss = 0;
     for (int32_t i = 0; i < one->batch; i++) {
         int32_t h = one->heads[i], r = one->ids[i], t = one->answers[i];
-        double gold = score_of(one, h, r, t), entities = 0, relations = 0;
-        for (int32_t e = 0; e < one->entities; e++) entities += exp(score_of(one, h, r, e));
+        double gold = dropped_score(one, i, t), entities = 0, relations = 0;
+        for (int32_t e = 0; e < one->entities; e++) entities += exp(dropped_score(one, i, e));
         for (int32_t k = 0; k < one->relations; k++) relations += exp(score_of(one, h, k, t));
-        loss += log(entities) - gold + one->relation_prediction * (log(relations) - gold);
+        loss += log(entities) - gold;
+        loss += one->relation_prediction * (log(relations) - score_of(one, h, r, t));
         loss += one->n3 * (n3_of(row_of(one, 0, h), one->dim) + n3_of(row_of(one, 1, r), one->dim) +
                            n3_of(row_of(one, 0, t), one->dim));
     }
@@ -309,8 +342,30 @@ static int32_t *ids_of(const steps *work, const int32_t *from, int32_t count) {
     return out;
 }
 
+/* What the step multiplied the numbers of q by: 0, or 1 / (1 - dropout). */
+static double *find_kept(const steps *work) {
+    const vlp_trainer *trainer = work->trainer;
+    const vlp_horizontal_state *horizontal = trainer->states[VLP_HORIZONTAL];
+    int32_t count = trainer->batch * work->model->form.query_width, zeros = 0;
+    double kept = 1 / (1 - work->settings.dropout), *out = malloc((size_t)count * sizeof *out);
+    float *q = malloc((size_t)count * sizeof *q), *dropped = malloc((size_t)count * sizeof *q);
+    assert_true(out && q && dropped);
+    must(lab_backend()->memory->download(work->compute, q, trainer->q, (size_t)count * sizeof *q));
+    must(lab_backend()->memory->download(work->compute, dropped, horizontal->dropped_q,
+                                         (size_t)count * sizeof *q));
+    for (int32_t i = 0; i < count; i++) {
+        out[i] = dropped[i] == 0.0f ? 0 : kept;
+        zeros += dropped[i] == 0.0f;
+        assert_true(fabs((double)dropped[i] - out[i] * (double)q[i]) < 1e-4);
+    }
+    assert_true(zeros > 0 && zeros < count);
+    free(q);
+    free(dropped);
+    return out;
+}
+
 /* Adagrad's first step with rate and epsilon 1 is -g / (|g| + 1): the gradient can be read off it. */
-static void check_by_hand(const char *const *own, bool negatives) {
+static void check_by_hand(const char *const *own) {
     static const char *const common[] = {"model=distmult",    "vertical=off",      "dim=3",  "batch=16",
                                          "query_weights=off", "optimizer=adagrad", "rate=1", "epsilon=1",
                                          "schedule=constant", "init_scale=0.5"};
@@ -329,6 +384,8 @@ static void check_by_hand(const char *const *own, bool negatives) {
                    .dim = work.settings.dim,
                    .batch = batch,
                    .n3 = work.settings.n3,
+                   .smoothing = work.settings.label_smoothing,
+                   .kvsall = work.settings.loss == VLP_LOSS_KVSALL,
                    .relation_prediction = work.settings.relation_prediction};
     for (int t = 0; t < 2; t++) one.tables[t] = doubles_of(&work, t);
     vlp_step_loss loss;
@@ -340,7 +397,8 @@ static void check_by_hand(const char *const *own, bool negatives) {
     one.ids = ids;
     one.answers = answers;
     check_batch(&one, work.dataset);
-    if (negatives) one.known = find_known(&one, work.dataset);
+    if (work.settings.loss != VLP_LOSS_CROSS_ENTROPY) one.known = find_known(&one, work.dataset);
+    if (work.settings.dropout > 0) one.kept = find_kept(&work);
     double expected = loss_by_hand(&one);
     lab_expect("loss", &expected, &loss.components[VLP_HORIZONTAL], 1, 1e-3, 0);
     for (int t = 0; t < 2; t++) {
@@ -358,6 +416,7 @@ static void check_by_hand(const char *const *own, bool negatives) {
     }
     for (int t = 0; t < 2; t++) free(one.tables[t]);
     free(one.known);
+    free(one.kept);
     free(heads);
     free(ids);
     free(answers);
@@ -367,14 +426,81 @@ static void check_by_hand(const char *const *own, bool negatives) {
 static void one_to_all_by_hand(void **state) {
     (void)state;
     static const char *const own[] = {"loss=cross-entropy", "n3=0.5", "relation_prediction=0.7", NULL};
-    check_by_hand(own, false);
+    static const char *const dropped[] = {"loss=cross-entropy", "n3=0.5", "relation_prediction=0.7",
+                                          "dropout=0.25", NULL};
+    check_by_hand(own);
+    check_by_hand(dropped);
+}
+
+/* All answers of a key at once. */
+static void kvsall_step_by_hand(void **state) {
+    (void)state;
+    static const char *const cases[][5] = {
+        {"loss=kvsall", NULL},
+        {"loss=kvsall", "label_smoothing=0.2", "n3=0.5", NULL},
+        {"loss=kvsall", "label_smoothing=0.2", "dropout=0.5", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_by_hand(cases[i]);
+}
+
+/* Every key once a pass, with all its answers; each of them is sometimes the one that is drawn. The
+ * references are those of the triple that was drawn: not the triple itself. */
+static void keys_of_a_pass(void **state) {
+    (void)state;
+    enum { PASSES = 60 };
+    static const char *const settings[] = {"model=distmult", "loss=kvsall",  "dim=2",
+                                           "batch=7",        "references=4", NULL};
+    steps work = {.trainer = NULL};
+    open_steps(&work, settings);
+    const vlp_trainer *trainer = work.trainer;
+    const vlp_batch *chosen = &trainer->chosen;
+    int64_t keys = trainer->tables.keys.count, all = 2 * work.dataset->graph->edges;
+    int32_t entities = work.model->entities, relations = work.model->relations, most = 4;
+    by_hand one = {.entities = entities, .relations = relations};
+    int32_t *times = calloc((size_t)entities * (size_t)relations, sizeof *times);
+    int32_t *drawn = calloc((size_t)entities * (size_t)relations * (size_t)entities, sizeof *drawn);
+    assert_true(times && drawn && keys < all);
+    for (int64_t step = 0; step < keys * PASSES / 7; step++) {
+        must(vlp_trainer_step(NULL, work.trainer, step));
+        int32_t *heads = ids_of(&work, chosen->heads, 7), *ids = ids_of(&work, chosen->relations, 7);
+        int32_t *answers = ids_of(&work, chosen->answers, 7);
+        int32_t *counts = ids_of(&work, chosen->reference_counts, 7);
+        int32_t *froms = ids_of(&work, chosen->reference_heads, 7 * most);
+        int32_t *tos = ids_of(&work, chosen->reference_answers, 7 * most);
+        for (int32_t i = 0; i < 7; i++) {
+            assert_true(is_known(&one, work.dataset, heads[i], ids[i], answers[i]));
+            times[heads[i] * relations + ids[i]]++;
+            drawn[(heads[i] * relations + ids[i]) * entities + answers[i]]++;
+            for (int32_t j = i * most; j < i * most + counts[i]; j++) {
+                assert_true(is_known(&one, work.dataset, froms[j], ids[i], tos[j]));
+                assert_false(froms[j] == heads[i] && tos[j] == answers[i]);
+            }
+        }
+        free(heads), free(ids), free(answers), free(counts), free(froms), free(tos);
+    }
+    int64_t found = 0;
+    for (int32_t key = 0; key < entities * relations; key++) {
+        int32_t first = 0, count = 0;
+        for (int32_t e = 0; e < entities; e++)
+            count += is_known(&one, work.dataset, key / relations, key % relations, e);
+        found += count > 0;
+        assert_in_range(times[key], count > 0 ? PASSES - 1 : 0, count > 0 ? PASSES : 0);
+        for (int32_t e = 0; e < entities; e++) first += drawn[(int64_t)key * entities + e] > 0;
+        if (count <= 6) assert_int_equal(first, count);
+    }
+    assert_int_equal(found, keys);
+    free(times);
+    free(drawn);
+    close_steps(&work);
 }
 
 /* More negatives than there are entities: all that are not known are taken. */
 static void all_negatives_by_hand(void **state) {
     (void)state;
     static const char *const own[] = {"negatives=5000", "weights=uniform", NULL};
-    check_by_hand(own, true);
+    static const char *const dropped[] = {"negatives=5000", "weights=uniform", "dropout=0.25", NULL};
+    check_by_hand(own);
+    check_by_hand(dropped);
 }
 
 /* A loss that is not finite ends a step with its number, and the embeddings stay as they are. */
@@ -393,7 +519,7 @@ static void not_finite_is_named(void **state) {
     for (int64_t i = 0; i < relations->rows * relations->width; i++)
         must(backend->memory->upload(work.compute, relations->value + i, &nan, sizeof nan));
     for (int round = 0; round < 2; round++) {
-        /* Nobody looks at the second step: the later ones do nothing, and the first is still named. */
+        /* The report of the second step is not read: later ones do nothing, the first is still named. */
         if (round == 0)
             assert_int_equal(vlp_trainer_step(&loss, work.trainer, 7), VLP_ERROR_DIVERGED);
         else
@@ -416,6 +542,8 @@ int main(void) {
         cmocka_unit_test(blocks_of_logits),
         cmocka_unit_test(one_to_all_by_hand),
         cmocka_unit_test(all_negatives_by_hand),
+        cmocka_unit_test(kvsall_step_by_hand),
+        cmocka_unit_test(keys_of_a_pass),
         cmocka_unit_test(not_finite_is_named),
     };
     return cmocka_run_group_tests_name("steps", tests, NULL, NULL);

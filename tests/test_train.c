@@ -94,6 +94,10 @@ static void same_seed_same_bits(void **state) {
         {"model=pairre", "vertical_gradient=on", NULL},
         {"model=transh", "norm=l2", "clip=1", NULL},
         {"model=quate", "loss=cross-entropy", "n3=0.01", NULL},
+        {"model=complex", "loss=kvsall", "label_smoothing=0.1", "dropout=0.2"},
+        {"model=rescal", "loss=kvsall", "optimizer=adagrad", "vertical_gradient=on"},
+        {"precision=bf16", "model=distmult", "loss=kvsall", "n3=0.01"},
+        {"model=distmult", "dropout=0.2", "optimizer=lazy-adam", NULL},
         {"candidates=20", "optimizer=lazy-adam", "schedule=cosine", NULL},
         {"vertical_gradient=on", "warmup=10", "weights=uniform", NULL},
         /* The CPU reads no bf16 copies; a GPU does. */
@@ -115,22 +119,26 @@ static void same_seed_same_bits(void **state) {
     support_remove(folder);
 }
 
-/* f_g is bit for bit the same with the head on and off. */
+/* f_g is bit for bit the same with the aggregator on and off. */
 static void aggregator_leaves_embeddings_alone(void **state) {
     (void)state;
-    const char *folder = support_folder(), *precisions[] = {"precision=fp32", "precision=bf16"};
-    for (int p = 0; p < 2; p++) {
-        char on[64], off[64], felt[64];
+    static const char *const kinds[][3] = {{"precision=fp32", "model=rotate", "loss=negative-sampling"},
+                                           {"precision=bf16", "model=rotate", "loss=negative-sampling"},
+                                           {"model=complex", "loss=kvsall", "dropout=0.2"}};
+    const char *folder = support_folder();
+    for (int p = 0; p < 3; p++) {
+        const char *const *k = kinds[p];
+        char on[64], off[64], shared[64];
         snprintf(on, sizeof on, "%s/on-%d", folder, p);
         snprintf(off, sizeof off, "%s/off-%d", folder, p);
-        snprintf(felt, sizeof felt, "%s/felt-%d", folder, p);
-        must(train(on, false, NULL, precisions[p], NULL));
-        must(train(off, false, NULL, precisions[p], "vertical=off", NULL));
-        must(train(felt, false, NULL, precisions[p], "vertical_gradient=on", NULL));
+        snprintf(shared, sizeof shared, "%s/shared-%d", folder, p);
+        must(train(on, false, NULL, k[0], k[1], k[2], NULL));
+        must(train(off, false, NULL, k[0], k[1], k[2], "vertical=off", NULL));
+        must(train(shared, false, NULL, k[0], k[1], k[2], "vertical_gradient=on", NULL));
         const char *names[] = {"entities", "relations", "entities.first", "relations.second"};
         for (int i = 0; i < 4; i++) {
             assert_true(same_tensor(on, off, names[i]));
-            assert_false(same_tensor(on, felt, names[i]));
+            assert_false(same_tensor(on, shared, names[i]));
         }
     }
     support_remove(folder);
@@ -157,17 +165,18 @@ static vlp_observer stop_at(stopper *when) {
 }
 
 /* Stopped again and again and taken up, a run ends with the same bits. */
-static void check_resuming(const char *folder, const char *setting) {
+static void check_resuming(const char *folder, const char *setting, const char *model,
+                           const char *loss) {
     char whole[64], parts[64];
     snprintf(whole, sizeof whole, "%s/whole-%s", folder, setting);
     snprintf(parts, sizeof parts, "%s/parts-%s", folder, setting);
-    must(train(whole, false, NULL, setting, NULL));
+    must(train(whole, false, NULL, setting, model, loss, NULL));
     int stops = 0;
     for (int round = 0; round < 100; round++) {
         /* Stops fall between saves and on them. */
         stopper when = {1 + 3 * round, false};
         vlp_observer observer = stop_at(&when);
-        vlp_status status = train(parts, round > 0, &observer, setting, NULL);
+        vlp_status status = train(parts, round > 0, &observer, setting, model, loss, NULL);
         if (status == VLP_OK) break;
         assert_int_equal(status, VLP_ERROR_STOPPED);
         stops++;
@@ -187,8 +196,9 @@ static void check_resuming(const char *folder, const char *setting) {
 static void resuming_changes_nothing(void **state) {
     (void)state;
     const char *folder = support_folder();
-    check_resuming(folder, "precision=fp32");
-    check_resuming(folder, "precision=bf16");
+    check_resuming(folder, "precision=fp32", NULL, NULL);
+    check_resuming(folder, "precision=bf16", NULL, NULL);
+    check_resuming(folder, "dropout=0.3", "model=complex", "loss=kvsall");
     support_remove(folder);
 }
 

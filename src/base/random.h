@@ -26,6 +26,7 @@ enum vlp_stream {
     VLP_STREAM_CANDIDATES = 8, /* of a sampled softmax */
     VLP_STREAM_KEYS = 9,       /* exponential keys of negatives: the leading bits */
     VLP_STREAM_KEY_ENDS = 10,  /* the remaining bits */
+    VLP_STREAM_DROPOUT = 11,
 
     /* Of the path model: initial values, the seeds of a batch's keys; and of a key: hidden answers,
      * dropped triples, candidates, gradients that are kept. */
@@ -35,6 +36,8 @@ enum vlp_stream {
     VLP_STREAM_PATH_DROPPED = 15,
     VLP_STREAM_PATH_CANDIDATES = 16,
     VLP_STREAM_PATH_GRADIENTS = 17,
+
+    VLP_STREAM_KEY_ANSWERS = 18, /* which answer of a key is its query's */
 
     VLP_STREAM_BOOTSTRAP = 20,
     VLP_STREAM_CALIBRATION = 21,

@@ -15,7 +15,7 @@
 #include "compute/paths.h"
 
 /* Of these tables and the operands: a backend that is loaded must have the same. */
-enum { VLP_BACKEND_VERSION = 6 };
+enum { VLP_BACKEND_VERSION = 7 };
 
 typedef struct vlp_compute vlp_compute; /* a backend's state: threads, working memory */
 
@@ -50,7 +50,7 @@ typedef struct vlp_step_operations {
      * hardware's fast products do. */
     bool (*begin)(vlp_compute *compute, vlp_plan *plan, const vlp_step_values *values);
     vlp_status (*end)(vlp_compute *compute, vlp_plan *plan);
-    /* The queries of the step: a keyed permutation of all, one epoch after the other. */
+    /* The queries of the step: a keyed permutation of all, or of all keys, one epoch after the other. */
     void (*choose_batch)(vlp_compute *compute, const vlp_query_tables *tables, const vlp_batch *batch);
     /* The columns of the step. *used: columns to go over, masked ones among them. */
     vlp_status (*choose_columns)(vlp_compute *compute, int32_t *used, const vlp_columns *columns,
@@ -91,6 +91,8 @@ typedef struct vlp_row_operations {
     /* x[i][j] *= scale[j]. */
     void (*scale_columns)(vlp_compute *compute, float *x, const float *scale, int64_t rows,
                           int64_t columns);
+    /* out (rows, width) = in with dropout; may be the same array. */
+    void (*dropout)(vlp_compute *compute, float *out, const float *in, const vlp_dropout *dropout);
     /* *out += weight * sum of values. */
     void (*sum)(vlp_compute *compute, double *out, const float *values, int64_t count, double weight);
     /* *out = the sum of squares over the touched rows: non-finite when one of their numbers is. */
@@ -153,6 +155,9 @@ typedef struct vlp_loss_operations {
      * cross-entropy. */
     void (*softmax)(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
                     const vlp_softmax *softmax);
+    /* The same with the sum over columns of the binary cross-entropy of their sigmoids. */
+    void (*binary)(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
+                   const vlp_binary *binary);
 } vlp_loss_operations;
 
 typedef struct vlp_score_operations {

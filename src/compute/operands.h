@@ -42,6 +42,15 @@ typedef struct vlp_n3_options {
     int32_t parts; /* numbers of a unit, as in compute/transforms/unit.h */
 } vlp_n3_options;
 
+/* Dropout over rows, by the step's random words: a number is zero with the probability, or else divided
+ * by what remains of 1. The same options give the same choice in the same step. */
+typedef struct vlp_dropout {
+    int64_t rows; /* at most VLP_DROPOUT_ROWS */
+    int32_t width;
+    float probability;
+    uint64_t seed;
+} vlp_dropout;
+
 /* ---- Queries ------------------------------------------------------------------------------------- */
 
 /* Rows of a batch, each with its relation. The operation says what the rows are: head entities or
@@ -113,6 +122,15 @@ typedef struct vlp_sampled_queries {
 
 /* ---- The batch of a step ------------------------------------------------------------------------- */
 
+/* The keys (h, r) of the training graph: the answers of key i are answers[offset[i] .. offset[i + 1]),
+ * each that of the training triple with the number beside it in `triples`. */
+typedef struct vlp_key_tables {
+    int64_t count;
+    const int32_t *relations;         /* (count), inverse ones included */
+    const int64_t *offset;            /* (count + 1) */
+    const int32_t *answers, *triples; /* (2 triples) */
+} vlp_key_tables;
+
 /* All training queries: query i < triples asks (head, relation, ?) of triple i, query triples + i asks
  * (tail, relation + relations, ?). */
 typedef struct vlp_query_tables {
@@ -127,6 +145,7 @@ typedef struct vlp_query_tables {
     const vlp_reference *edges; /* (2 triples, capacity) references; NULL: none */
     const int32_t *edge_counts; /* (2 triples) */
     int32_t capacity;           /* references stored per query, at most */
+    vlp_key_tables keys; /* count > 0: a batch is of keys, each as a query of one of its answers */
 } vlp_query_tables;
 
 /* The queries of a step. Arrays that are NULL are not wanted. */
@@ -136,7 +155,7 @@ typedef struct vlp_batch {
     int32_t *heads, *relations, *answers;         /* (count) */
     int32_t *pairs;                               /* (count, width): the answer is written first */
     float *weights;                               /* (count), of sum 1 */
-    int64_t *known_begin, *known_end;             /* (count) */
+    int64_t *known_begin, *known_end;             /* (count); of keys: in keys.answers */
     int32_t *reference_heads, *reference_answers; /* (count, capacity) */
     int32_t *reference_counts;                    /* (count) */
 } vlp_batch;
@@ -168,6 +187,16 @@ typedef struct vlp_softmax {
     const float *column_offset; /* (columns); NULL: 0 */
     float temperature;
 } vlp_softmax;
+
+/* Binary cross-entropy over rows of logits, with several answers each: the columns
+ * answers[begin[i] .. end[i]) of row i have the target `positive`, the others `negative`. */
+typedef struct vlp_binary {
+    int64_t count, columns, stride; /* rows, columns, floats from a row to the next */
+    const int64_t *begin, *end;     /* (count) */
+    const int32_t *answers;         /* of a row distinct, in any order */
+    const float *weights;           /* (count) of the rows' losses */
+    float positive, negative;
+} vlp_binary;
 
 /* ---- The vertical aggregator --------------------------------------------------------------------- */
 

@@ -55,7 +55,7 @@ vlp_status vlp_path_keys_make(vlp_path_keys *out, const vlp_path_graph *graph) {
     out->offset = offset;
     if (!heads || !relations || !offset) {
         vlp_path_keys_free(out);
-        return vlp_fail_memory("the keys of the path model");
+        return vlp_fail_memory("the keys of the training graph");
     }
     for (int32_t v = 0; v < graph->entities; v++)
         for (int64_t slot = graph->offset[v]; slot < graph->offset[v + 1]; slot++) {

@@ -1,5 +1,6 @@
 /* The training of the horizontal component: the embeddings by the horizontal loss, which is over sampled
- * negatives, or 1-to-All cross-entropy with N3 and relation prediction. */
+ * negatives, 1-to-All cross-entropy with N3 and relation prediction, or KvsAll: binary cross-entropy of
+ * all answers of a key. */
 #include <string.h>
 
 #include "learn/trainer_internal.h"
@@ -9,7 +10,7 @@
 static vlp_status prepare_graph(vlp_horizontal_state *mine, const vlp_trainer *trainer) {
     const vlp_settings *settings = trainer->settings;
     const vlp_dataset *dataset = trainer->dataset;
-    if (settings->loss == VLP_LOSS_NEGATIVES || settings->query_weights)
+    if (settings->loss == VLP_LOSS_NEGATIVES || trainer->tables.weigh)
         VLP_TRY(vlp_filter_new(&mine->known, dataset, 1u << VLP_TRAIN));
     if (settings->loss != VLP_LOSS_NEGATIVES || settings->negatives_from != VLP_NEGATIVES_RED)
         return VLP_OK;
@@ -74,32 +75,46 @@ static vlp_status upload_shells(vlp_horizontal_state *mine, vlp_trainer *trainer
                                 shells->near_offset[nodes], sizeof *shells->near_member);
 }
 
+/* Whether the loss is over all entities. */
+static bool scores_all(const vlp_settings *settings) {
+    switch ((vlp_loss_kind)settings->loss) {
+    case VLP_LOSS_NEGATIVES:
+        return false;
+    case VLP_LOSS_CROSS_ENTROPY:
+    case VLP_LOSS_KVSALL:
+        break;
+    }
+    return true;
+}
+
 static vlp_status allocate(vlp_horizontal_state *mine, vlp_trainer *trainer) {
     const vlp_settings *settings = trainer->settings;
     const vlp_model *model = trainer->model;
     const vlp_form *form = &model->form;
     vlp_batch *chosen = &trainer->chosen;
     int64_t b = trainer->batch, e = form->entity_width, q = form->query_width;
-    bool all = settings->loss == VLP_LOSS_CROSS_ENTROPY, bf16 = all && trainer->uses_bf16;
-    int64_t pairs = all ? 0 : b * mine->width;
+    bool all = scores_all(settings), bf16 = all && trainer->uses_bf16;
+    int64_t pairs = all ? 0 : b * mine->width, known = pairs || trainer->keys.count > 0 ? b : 0;
     int64_t cells = trainer->block * vlp_trainer_stride(trainer, model->entities);
     int64_t asked = settings->relation_prediction > 0 ? b : 0;
     int64_t padded = vlp_bf16_layout_stride(&vlp_model_entities(model)->layout);
     int64_t relations = vlp_trainer_stride(trainer, model->relations);
-    const vlp_trainer_array arrays[] = {{&chosen->pairs, pairs, sizeof(int32_t)},
-                                        {&chosen->known_begin, pairs ? b : 0, sizeof(int64_t)},
-                                        {&chosen->known_end, pairs ? b : 0, sizeof(int64_t)},
-                                        {&mine->scores, pairs, sizeof(float)},
-                                        {&mine->row_loss, b, sizeof(float)},
-                                        {&mine->heads_grad, (b + asked) * e, sizeof(float)},
-                                        {&mine->q_grad, b * q, sizeof(float)},
-                                        {&mine->logits, all ? cells : 0, sizeof(float)},
-                                        {&mine->bf16_q, bf16 ? b * padded : 0, sizeof(vlp_bf16)},
-                                        {&mine->bf16_logits, bf16 ? cells : 0, sizeof(vlp_bf16)},
-                                        {&mine->answer_rows, asked * e, sizeof(float)},
-                                        {&mine->v, asked * form->relation_width, sizeof(float)},
-                                        {&mine->v_grad, asked * form->relation_width, sizeof(float)},
-                                        {&mine->relation_logits, asked * relations, sizeof(float)}};
+    const vlp_trainer_array arrays[] = {
+        {&chosen->pairs, pairs, sizeof(int32_t)},
+        {&chosen->known_begin, known, sizeof(int64_t)},
+        {&chosen->known_end, known, sizeof(int64_t)},
+        {&mine->scores, pairs, sizeof(float)},
+        {&mine->row_loss, b, sizeof(float)},
+        {&mine->heads_grad, (b + asked) * e, sizeof(float)},
+        {&mine->dropped_q, settings->dropout > 0 ? b * q : 0, sizeof(float)},
+        {&mine->q_grad, b * q, sizeof(float)},
+        {&mine->logits, all ? cells : 0, sizeof(float)},
+        {&mine->bf16_q, bf16 ? b * padded : 0, sizeof(vlp_bf16)},
+        {&mine->bf16_logits, bf16 ? cells : 0, sizeof(vlp_bf16)},
+        {&mine->answer_rows, asked * e, sizeof(float)},
+        {&mine->v, asked * form->relation_width, sizeof(float)},
+        {&mine->v_grad, asked * form->relation_width, sizeof(float)},
+        {&mine->relation_logits, asked * relations, sizeof(float)}};
     VLP_TRY(vlp_trainer_allocate(trainer, arrays, (int32_t)(sizeof arrays / sizeof *arrays)));
     mine->answers_grad = mine->heads_grad + b * e;
     chosen->width = mine->width;
@@ -163,6 +178,21 @@ vlp_pairs vlp_horizontal_pairs(const vlp_horizontal_state *mine, const vlp_train
                        .layout = entities->layout};
 }
 
+/* q as the loss reads it. The aggregator reads it without dropout. */
+static const float *loss_q(const vlp_horizontal_state *mine, const vlp_trainer *trainer) {
+    return mine->dropped_q ? mine->dropped_q : trainer->q;
+}
+
+/* The step's dropout of q, or of its gradient. */
+static void drop_out(float *out, const float *in, const vlp_trainer *trainer) {
+    const vlp_model *model = trainer->model;
+    model->backend->rows->dropout(model->compute, out, in,
+                                  &(vlp_dropout){.rows = trainer->batch,
+                                                 .width = model->form.query_width,
+                                                 .probability = (float)trainer->settings->dropout,
+                                                 .seed = trainer->settings->seed});
+}
+
 /* Over sampled negatives: gradients of q and of entities. */
 static vlp_status negative_step(vlp_horizontal_state *mine, vlp_trainer *trainer) {
     const vlp_settings *settings = trainer->settings;
@@ -176,7 +206,8 @@ static vlp_status negative_step(vlp_horizontal_state *mine, vlp_trainer *trainer
                                    mine->known_list};
     VLP_TRY(backend->sample->negatives(model->compute, chosen->pairs, &sampled, &sampling));
     vlp_pairs pairs = vlp_horizontal_pairs(mine, trainer);
-    vlp_related_rows queries = vlp_model_related(model, trainer->q, chosen->relations, trainer->batch);
+    vlp_related_rows queries =
+        vlp_model_related(model, loss_q(mine, trainer), chosen->relations, trainer->batch);
     VLP_TRY(backend->pairs->scores(model->compute, mine->scores, &model->form, &queries, &pairs));
     vlp_weight_form weights = {(vlp_weighing)settings->weights, (float)settings->alpha1,
                                (float)settings->alpha2, (float)settings->tau,
@@ -192,8 +223,39 @@ static vlp_status negative_step(vlp_horizontal_state *mine, vlp_trainer *trainer
     return backend->pairs->backward(model->compute, &out, &model->form, mine->scores, &queries, &pairs);
 }
 
-/* 1-to-All cross-entropy of the dot models, a block of queries. Products run over the padding too (see
- * vlp_table). */
+/* The loss of a block of logits, which become their gradients; or `bf16` does. */
+static void logits_loss(vlp_horizontal_state *mine, vlp_trainer *trainer, vlp_bf16 *bf16, int64_t start,
+                        int64_t rows) {
+    vlp_model *model = trainer->model;
+    const vlp_loss_operations *losses = model->backend->loss;
+    const vlp_batch *chosen = &trainer->chosen;
+    int64_t entities = model->entities, stride = vlp_trainer_stride(trainer, entities);
+    if (trainer->settings->loss == VLP_LOSS_CROSS_ENTROPY) {
+        losses->softmax(model->compute, mine->logits, bf16, mine->row_loss,
+                        &(vlp_softmax){.count = rows,
+                                       .columns = entities,
+                                       .stride = stride,
+                                       .answers = chosen->answers + start,
+                                       .weights = chosen->weights + start,
+                                       .temperature = 1});
+        return;
+    }
+    double smoothing = trainer->settings->label_smoothing;
+    losses->binary(
+        model->compute, mine->logits, bf16, mine->row_loss,
+        &(vlp_binary){.count = rows,
+                      .columns = entities,
+                      .stride = stride,
+                      .begin = chosen->known_begin + start,
+                      .end = chosen->known_end + start,
+                      .answers = trainer->tables.keys.answers,
+                      .weights = chosen->weights + start,
+                      .positive = (float)(1 - smoothing),
+                      .negative = entities > 1 ? (float)(smoothing / (double)(entities - 1)) : 0});
+}
+
+/* The losses over all entities of the dot models, a block of queries or keys. Products run over the
+ * padding too (see vlp_table). */
 static void all_block(vlp_horizontal_state *mine, vlp_trainer *trainer, int64_t start, int64_t rows,
                       bool first) {
     vlp_model *model = trainer->model;
@@ -201,7 +263,7 @@ static void all_block(vlp_horizontal_state *mine, vlp_trainer *trainer, int64_t 
     const vlp_table *entities = vlp_model_entities(model);
     int32_t width = model->form.query_width;
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
-    const float *q = trainer->q + start * width;
+    const float *q = loss_q(mine, trainer) + start * width;
     backend->blas->product(model->compute, mine->logits,
                            &(vlp_product){.transpose_b = true,
                                           .m = rows,
@@ -212,13 +274,7 @@ static void all_block(vlp_horizontal_state *mine, vlp_trainer *trainer, int64_t 
                                           .ldb = width,
                                           .ldc = stride},
                            q, entities->value);
-    backend->loss->softmax(model->compute, mine->logits, NULL, mine->row_loss,
-                           &(vlp_softmax){.count = rows,
-                                          .columns = model->entities,
-                                          .stride = stride,
-                                          .answers = trainer->chosen.answers + start,
-                                          .weights = trainer->chosen.weights + start,
-                                          .temperature = 1});
+    logits_loss(mine, trainer, NULL, start, rows);
     backend->blas->product(
         model->compute, mine->q_grad + start * width,
         &(vlp_product){
@@ -246,7 +302,7 @@ static void all_block_bf16(vlp_horizontal_state *mine, vlp_trainer *trainer, int
     int32_t width = model->form.query_width, padded = vlp_bf16_layout_stride(&entities->layout);
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
     backend->bf16->convert_rows(model->compute, mine->bf16_q, &entities->layout,
-                                trainer->q + start * width, width, rows);
+                                loss_q(mine, trainer) + start * width, width, rows);
     backend->bf16->product(model->compute, mine->logits,
                            &(vlp_product){.transpose_b = true,
                                           .m = rows,
@@ -257,13 +313,7 @@ static void all_block_bf16(vlp_horizontal_state *mine, vlp_trainer *trainer, int
                                           .ldb = padded,
                                           .ldc = stride},
                            mine->bf16_q, entities->bf16);
-    backend->loss->softmax(model->compute, mine->logits, mine->bf16_logits, mine->row_loss,
-                           &(vlp_softmax){.count = rows,
-                                          .columns = model->entities,
-                                          .stride = stride,
-                                          .answers = trainer->chosen.answers + start,
-                                          .weights = trainer->chosen.weights + start,
-                                          .temperature = 1});
+    logits_loss(mine, trainer, mine->bf16_logits, start, rows);
     backend->bf16->product(
         model->compute, mine->q_grad + start * width,
         &(vlp_product){
@@ -375,10 +425,9 @@ static vlp_status step(void *state, vlp_trainer *trainer) {
     vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
-    if (trainer->settings->loss == VLP_LOSS_NEGATIVES)
-        VLP_TRY(negative_step(mine, trainer));
-    else
-        VLP_TRY(all_step(mine, trainer));
+    if (mine->dropped_q) drop_out(mine->dropped_q, trainer->q, trainer);
+    VLP_TRY(scores_all(trainer->settings) ? all_step(mine, trainer) : negative_step(mine, trainer));
+    if (mine->dropped_q) drop_out(mine->q_grad, mine->q_grad, trainer);
     if (trainer->other_q_grad)
         backend->rows->add(model->compute, mine->q_grad, trainer->other_q_grad,
                            (int64_t)trainer->batch * model->form.query_width);
@@ -401,7 +450,8 @@ static vlp_status step(void *state, vlp_trainer *trainer) {
 /* ---- Updates ------------------------------------------------------------------------------------- */
 
 /* Gradients of relations start from zero; rows of entities are set where they are first touched. Where
- * another component adds to all entities, or along with a 1-to-All loss, whole tables are added. */
+ * another component adds to all entities, or along with a loss over all of them, whole tables are added.
+ */
 static void clear(void *state, vlp_trainer *trainer) {
     (void)state;
     vlp_model *model = trainer->model;
@@ -409,7 +459,7 @@ static void clear(void *state, vlp_trainer *trainer) {
     const vlp_table *entities = vlp_model_entities(model), *relations = vlp_model_relations(model);
     backend->memory->zero(model->compute, relations->grad,
                           (size_t)relations->rows * (size_t)relations->width * sizeof(float));
-    bool whole = trainer->entities_dense || trainer->settings->loss == VLP_LOSS_CROSS_ENTROPY;
+    bool whole = trainer->entities_dense || scores_all(trainer->settings);
     if (!trainer->embeddings_shared || !whole) return;
     backend->memory->zero(model->compute, entities->grad,
                           (size_t)entities->rows * (size_t)entities->width * sizeof(float));
@@ -440,7 +490,7 @@ static vlp_status update(bool *done, vlp_updated *table, void *state, vlp_traine
     if (!mine->fused) return VLP_OK;
     vlp_pairs pairs = vlp_horizontal_pairs(mine, trainer);
     return model->backend->bf16->pair_update(model->compute, table, options, &model->form, mine->scores,
-                                             trainer->q, &pairs);
+                                             loss_q(mine, trainer), &pairs);
 }
 
 const vlp_component_training vlp_horizontal_training = {.optimizer = optimizer,

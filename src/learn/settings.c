@@ -16,7 +16,7 @@
 /* ---- The table ----------------------------------------------------------------------------------- */
 
 static const char *const norms[] = {"l1", "l2", NULL};
-static const char *const losses[] = {"negative-sampling", "cross-entropy", NULL};
+static const char *const losses[] = {"negative-sampling", "cross-entropy", "kvsall", NULL};
 static const char *const sources[] = {"uniform", "red", NULL};
 static const char *const weights[] = {"uniform", "self-adversarial", "red", NULL};
 static const char *const red_forms[] = {"published", "paper", NULL};
@@ -66,8 +66,9 @@ static const vlp_setting table[] = {
     VALUE(init_scale, 0, 1e3, "0", "model",
           "deviation of normal initial values; 0: uniform in +-(margin + 2) / dim"),
 
-    CHOICE(loss, losses, "negative-sampling", "loss",
-           "what trains the embeddings; cross-entropy is for dot models"),
+    CHOICE(
+        loss, losses, "negative-sampling", "loss",
+        "what trains the embeddings; cross-entropy (1-to-All) and kvsall (by keys) are for dot models"),
     VALUE(negatives, 1, 1e6, "256", "loss", "negatives per query"),
     CHOICE(negatives_from, sources, "red", "loss",
            "distribution of negatives (p0): uniform, or likelier the nearer they are"),
@@ -85,6 +86,10 @@ static const vlp_setting table[] = {
     SWITCH(query_weights, "on", "loss", "weight a query by 1 / sqrt(answers in both directions + 6)"),
     VALUE(n3, 0, 1e3, "0", "loss", "weight of the nuclear 3-norm, of dot models without matrices"),
     VALUE(relation_prediction, 0, 1e3, "0", "loss", "weight of predicting the relation (cross-entropy)"),
+    VALUE(label_smoothing, 0, 0.99, "0", "loss",
+          "kvsall: the target of an answer is 1 less this, which the other entities share"),
+    VALUE(dropout, 0, 0.99, "0", "loss",
+          "probability that a number of the query vector q is zero in a step, of dot models"),
 
     SWITCH(vertical, "on", "vertical", "train the vertical aggregator"),
     VALUE(references, 0, 1024, "8", "vertical",
@@ -127,7 +132,7 @@ static const vlp_setting table[] = {
     CHOICE(trains, trained, "all", "training",
            "what is trained: all, or the vertical aggregator or the path model alone over a base"),
     ADJUSTABLE(steps, 1, 1e9, "10000", "training", "steps of the embeddings and the aggregator"),
-    VALUE(batch, 1, 1e6, "512", "training", "queries per step"),
+    VALUE(batch, 1, 1e6, "512", "training", "queries per step; keys (h, r) with loss = kvsall"),
     CHOICE(precision, precisions, "fp32", "training",
            "bf16: a GPU reads bf16 copies in pairs and products; sums and parameters stay fp32"),
     CHOICE(optimizer, optimizers, "adam", "training",
@@ -467,10 +472,16 @@ static vlp_status check_model(const vlp_settings *settings) {
     if (settings->model == VLP_MODEL_NONE) return VLP_OK;
     const vlp_model_row *model = vlp_model_row_of(settings->model);
     char names[WORDS];
-    if (settings->loss == VLP_LOSS_CROSS_ENTROPY && !vlp_model_is_dot(model))
+    if (settings->loss != VLP_LOSS_NEGATIVES && !vlp_model_is_dot(model))
         return vlp_fail(VLP_ERROR_ARGUMENT,
-                        "loss = cross-entropy is for %s, not for %s; use loss = negative-sampling",
+                        "loss = %s is for %s, not for %s; use loss = negative-sampling",
+                        losses[settings->loss], list_models(names, vlp_model_is_dot), model->name);
+    if (settings->dropout > 0.0 && !vlp_model_is_dot(model))
+        return vlp_fail(VLP_ERROR_ARGUMENT, "dropout is for %s, not for %s; set it to 0",
                         list_models(names, vlp_model_is_dot), model->name);
+    if (settings->label_smoothing > 0.0 && settings->loss != VLP_LOSS_KVSALL)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "label_smoothing needs loss = kvsall, not %s",
+                        losses[settings->loss]);
     if (settings->n3 > 0.0 && !vlp_model_has_n3(model))
         return vlp_fail(VLP_ERROR_ARGUMENT, "n3 is for %s, not for %s; set it to 0",
                         list_models(names, vlp_model_has_n3), model->name);

@@ -7,7 +7,11 @@
 #include "graph/dataset.h"
 #include "model/model.h"
 
-typedef enum vlp_loss_kind { VLP_LOSS_NEGATIVES = 0, VLP_LOSS_CROSS_ENTROPY } vlp_loss_kind;
+typedef enum vlp_loss_kind {
+    VLP_LOSS_NEGATIVES = 0,
+    VLP_LOSS_CROSS_ENTROPY,
+    VLP_LOSS_KVSALL
+} vlp_loss_kind;
 typedef enum vlp_negative_source { VLP_NEGATIVES_UNIFORM = 0, VLP_NEGATIVES_RED } vlp_negative_source;
 typedef enum vlp_negative_weight {
     VLP_WEIGHT_UNIFORM = 0,
@@ -42,6 +46,8 @@ typedef struct vlp_settings {
     bool query_weights;         /* 1 / sqrt(n(h, r) + n(t, r-1) + 6) */
     double n3;                  /* weight of the nuclear 3-norm */
     double relation_prediction; /* weight of predicting the relation; 0: none */
+    double label_smoothing;     /* of kvsall's targets */
+    double dropout;             /* of q, in training */
     /* the vertical aggregator and its loss */
     bool vertical;
     int32_t references; /* N; 0: an aggregator without references (the control) */
@@ -152,8 +158,8 @@ vlp_status vlp_recipe_read(vlp_settings *settings, const char *path);
 vlp_status vlp_recipe_write(const char *path, const vlp_settings *settings);
 vlp_status vlp_recipe_parse(vlp_settings *settings, const char *name, const char *text, size_t size);
 
-/* Checks what no single range can say: relation prediction needs cross-entropy, n3 and cross-entropy
- * need a dot model, and so on. */
+/* Checks what no single range can say: relation prediction needs cross-entropy, n3 and losses over all
+ * entities need a dot model, and so on. */
 vlp_status vlp_settings_check(const vlp_settings *settings);
 
 #endif

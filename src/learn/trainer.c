@@ -123,13 +123,13 @@ static vlp_status allocate_batch(vlp_trainer *trainer) {
     chosen->heads = trainer->ends;
     chosen->answers = trainer->ends + trainer->batch;
     chosen->count = trainer->batch;
-    trainer->tables = (vlp_query_tables){.triples = train->count,
-                                         .relations = vlp_dataset_relation_count(trainer->dataset),
-                                         .seed = trainer->settings->seed,
-                                         .weigh = trainer->settings->query_weights,
-                                         .capacity = trainer->settings->references};
-    return vlp_trainer_resident(trainer, &trainer->tables.items, train->items, train->count,
-                                sizeof(vlp_triple));
+    vlp_query_tables *tables = &trainer->tables;
+    tables->triples = train->count;
+    tables->relations = vlp_dataset_relation_count(trainer->dataset);
+    tables->seed = trainer->settings->seed;
+    tables->weigh = trainer->settings->query_weights && tables->keys.count == 0;
+    tables->capacity = trainer->settings->references;
+    return vlp_trainer_resident(trainer, &tables->items, train->items, train->count, sizeof(vlp_triple));
 }
 
 /* ---- Opening ------------------------------------------------------------------------------------- */
@@ -177,11 +177,13 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
     trainer->observer = observer;
     trainer->trained = components_of_setting(model, (vlp_trains)settings->trains);
     trainer->queries = 2 * dataset->splits[VLP_TRAIN].count;
-    trainer->batch = settings->batch < trainer->queries ? settings->batch : (int32_t)trainer->queries;
+    vlp_status status = vlp_trainer_open_keys(trainer);
+    int64_t items = trainer->keys.count > 0 ? trainer->keys.count : trainer->queries;
+    trainer->batch = settings->batch < items ? settings->batch : (int32_t)items;
     int64_t rows = LOGIT_LIMIT / (model->entities > 0 ? model->entities : 1);
     trainer->block = (int32_t)(rows < 1 ? 1 : rows < trainer->batch ? rows : trainer->batch);
     trainer->uses_bf16 = settings->precision == VLP_PRECISION_BF16 && model->backend->bf16;
-    vlp_status status = trainer->uses_bf16 ? vlp_model_keep_bf16(model) : VLP_OK;
+    if (status == VLP_OK && trainer->uses_bf16) status = vlp_model_keep_bf16(model);
     if (status == VLP_OK) status = allocate_batch(trainer);
     if (status == VLP_OK) status = open_components(trainer);
     if (status != VLP_OK) {
@@ -204,6 +206,7 @@ void vlp_trainer_free(vlp_trainer *trainer) {
         backend->memory->dismiss(model->compute, trainer->residents[i]);
     for (int c = 0; c < VLP_COMPONENTS; c++)
         if (trainer->states[c]) trainings[c]->close(trainer->states[c]);
+    vlp_path_keys_free(&trainer->keys);
     vlp_free(trainer);
 }
 

@@ -2,6 +2,7 @@
 #ifndef VLP_LEARN_TRAINER_INTERNAL_H
 #define VLP_LEARN_TRAINER_INTERNAL_H
 
+#include "compute/paths.h"
 #include "learn/component.h"
 
 /* Logits of one block of rows: at most this many numbers. */
@@ -16,6 +17,7 @@ struct vlp_trainer {
     const vlp_observer *observer;
     unsigned trained;       /* the components whose tables steps update, as bits */
     int64_t queries;        /* 2 * train */
+    vlp_path_keys keys;     /* on the host, where batches are of keys; else zeros */
     int64_t schedule_start; /* the step from which the schedule runs */
     int32_t batch;
     int32_t block;                /* rows of logits at a time */
@@ -54,6 +56,10 @@ static inline int64_t vlp_trainer_stride(const vlp_trainer *trainer, int64_t col
 vlp_status vlp_trainer_resident(vlp_trainer *trainer, void *out, const void *host, int64_t count,
                                 size_t size);
 
+/* Where the horizontal component is trained with loss = kvsall, batches are of keys: finds them and sets
+ * tables.keys. The trainer frees them. */
+vlp_status vlp_trainer_open_keys(vlp_trainer *trainer);
+
 /* An array on the backend: where its pointer is, and its size. */
 typedef struct vlp_trainer_array {
     void *place; /* address of the pointer, which stays NULL where count is 0 */
@@ -81,6 +87,7 @@ typedef struct vlp_horizontal_state {
     bool fused;            /* entities are updated along with the gradients of their pairs */
     float *row_loss;       /* (batch) */
     float *heads_grad;     /* (batch, d_e) */
+    float *dropped_q;      /* (batch, d_q) q with dropout; NULL: none */
     float *q_grad;         /* (batch, d_q) */
     float *scores;         /* (batch, width) */
     float *logits;         /* (block, columns), rows a stride apart */

@@ -254,6 +254,68 @@ static void test_softmax(void **state) {
     both_close(&b);
 }
 
+static void test_binary(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    static const int64_t shapes[][2] = {{7, 40943}, {64, 14541}, {130, 474}, {3, 5000}};
+    both b;
+    both_open(&b, SEED + 20);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int64_t rows = shapes[i][0], columns = shapes[i][1], stride = (columns + 31) / 32 * 32;
+        floats logits = random_floats(&b, rows * stride, 8), loss = random_floats(&b, rows, 9);
+        floats weights = random_floats(&b, rows, 1);
+        /* A row has every 7th column from its number on, but the last row none. */
+        int32_t *answers = lab_ids(&b.cpu, rows * columns, 0, 0), used = 0;
+        int64_t *begin = (int64_t *)lab_zeros(&b.cpu, rows), *end = (int64_t *)lab_zeros(&b.cpu, rows);
+        for (int64_t row = 0; row < rows; row++) {
+            begin[row] = used;
+            for (int64_t j = row; j < columns && row < rows - 1; j += 7) answers[used++] = (int32_t)j;
+            end[row] = used;
+        }
+        ids answers_on = put_ids(&b, answers, used);
+        for (int s = 0; s < 2; s++)
+            side(&b, s)->backend->loss->binary(
+                side(&b, s)->compute, logits.on[s], NULL, loss.on[s],
+                &(vlp_binary){.count = rows,
+                              .columns = columns,
+                              .stride = stride,
+                              .begin = lab_put_bytes(side(&b, s), begin, (size_t)rows * sizeof *begin),
+                              .end = lab_put_bytes(side(&b, s), end, (size_t)rows * sizeof *end),
+                              .answers = answers_on.on[s],
+                              .weights = weights.on[s],
+                              .positive = 0.9f,
+                              .negative = 0.001f});
+        expect_close(&b, "binary", loss, rows, 1e-5);
+        expect_close(&b, "binary: logits", logits, rows * stride, 1e-5);
+        both_clear(&b);
+    }
+    both_close(&b);
+}
+
+/* The same choice on both. */
+static void test_dropout(void **state) {
+    (void)state;
+    if (!gpu) skip();
+    both b;
+    both_open(&b, SEED + 21);
+    vlp_step_values values = {.step = 3000000};
+    for (int32_t width = 1; width < 1000; width = 3 * width + 4) {
+        int64_t rows = 700;
+        floats in = random_floats(&b, rows * width, 1), out = random_floats(&b, rows * width, 1);
+        for (int s = 0; s < 2; s++) {
+            lab *bench = side(&b, s);
+            assert_false(bench->backend->steps->begin(bench->compute, NULL, &values));
+            bench->backend->rows->dropout(
+                bench->compute, out.on[s], in.on[s],
+                &(vlp_dropout){.rows = rows, .width = width, .probability = 0.3f, .seed = SEED});
+        }
+        lab_expect_same_bits(&b.gpu, "dropout", lab_get(&b.cpu, out.on[0], rows * width), out.on[1],
+                             rows * width);
+        both_clear(&b);
+    }
+    both_close(&b);
+}
+
 /* Outside a step products are as exact as fp32 is, inside one they are those of TF32. */
 static void test_products(void **state) {
     (void)state;
@@ -515,6 +577,7 @@ int main(void) {
         cmocka_unit_test(test_products),   cmocka_unit_test(test_scatter),
         cmocka_unit_test(test_ranks),      cmocka_unit_test(test_best),
         cmocka_unit_test(test_plans),      cmocka_unit_test(test_memory_ends),
+        cmocka_unit_test(test_binary),     cmocka_unit_test(test_dropout),
     };
     return cmocka_run_group_tests_name("cuda", tests, NULL, NULL);
 }

@@ -86,4 +86,41 @@ static void softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, fl
             softmax_row(softmax, logits + i * softmax->stride, softmax->answers[i], softmax->weights[i]);
 }
 
-const vlp_loss_operations cpu_loss_operations = {.negative = negative_loss, .softmax = softmax_loss};
+/* log(1 + e^-|x|) is summed as the logarithm of a product: this many factors of at most 2 stay far
+ * from overflow, and a logarithm costs as much as the rest of a column. */
+enum { FACTORS = 64 };
+
+/* Binary cross-entropy of a row: max(x, 0) + log(1 + e^-|x|) - target x, summed. */
+VLP_CLONES static float binary_row(const vlp_binary *binary, float *x, const int32_t *answers,
+                                   int64_t count, float weight) {
+    float negative = binary->negative, more = binary->positive - negative, sum = 0, gold = 0;
+    int64_t columns = binary->columns;
+    for (int64_t i = 0; i < count; i++) gold += x[answers[i]];
+    for (int64_t start = 0; start < columns; start += FACTORS) {
+        int64_t end = start + FACTORS < columns ? start + FACTORS : columns;
+        float product = 1;
+#pragma omp simd reduction(+ : sum) reduction(* : product)
+        for (int64_t j = start; j < end; j++) {
+            float e = expf(-fabsf(x[j])), whole = 1.0f + e;
+            product *= whole;
+            sum += (x[j] > 0 ? x[j] : 0.0f) - negative * x[j];
+            x[j] = weight * ((x[j] >= 0 ? 1.0f : e) / whole - negative);
+        }
+        sum += logf(product);
+    }
+    for (int64_t i = 0; i < count; i++) x[answers[i]] -= weight * more;
+    return weight * (sum - more * gold);
+}
+
+static void binary_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
+                        const vlp_binary *binary) {
+    (void)bf16;
+    assert(!bf16);
+#pragma omp parallel for num_threads(compute->threads) schedule(static)
+    for (int64_t i = 0; i < binary->count; i++)
+        row_loss[i] = binary_row(binary, logits + i * binary->stride, binary->answers + binary->begin[i],
+                                 binary->end[i] - binary->begin[i], binary->weights[i]);
+}
+
+const vlp_loss_operations cpu_loss_operations = {
+    .negative = negative_loss, .softmax = softmax_loss, .binary = binary_loss};

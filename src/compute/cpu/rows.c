@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "compute/cpu/cpu.h"
+#include "compute/dropout.h"
 
 void cpu_gather(vlp_compute *compute, float *out, const float *table, const int32_t *ids, int64_t count,
                 int32_t width) {
@@ -161,6 +162,41 @@ static void scale_columns(vlp_compute *compute, float *x, const float *scale, in
         for (int64_t j = 0; j < columns; j++) x[i * columns + j] *= scale[j];
 }
 
+/* Groups of columns whose random bits are computed at a time. */
+enum { DROPOUT_CHUNK = 64 };
+
+VLP_CLONES static void dropout_row(const vlp_dropout *given, float *out, const float *in, int64_t step,
+                                   int64_t row) {
+    const vlp_dropout copy = *given, *dropout = &copy; /* the loops' stores cannot change it */
+    uint32_t words[4][DROPOUT_CHUNK];
+    int32_t groups = vlp_dropout_groups(dropout);
+    for (int32_t first = 0; first < groups; first += DROPOUT_CHUNK) {
+        int32_t count = groups - first < DROPOUT_CHUNK ? groups - first : DROPOUT_CHUNK;
+#pragma omp simd
+        for (int32_t g = 0; g < count; g++) {
+            vlp_random4 bits = vlp_dropout_bits(dropout, step, row, first + g);
+            words[0][g] = bits.v[0];
+            words[1][g] = bits.v[1];
+            words[2][g] = bits.v[2];
+            words[3][g] = bits.v[3];
+        }
+        for (int32_t i = 0; i < VLP_DROPOUT_GROUP; i++) {
+            int32_t start = i * groups + first, left = dropout->width - start;
+            int32_t end = left < count ? left : count;
+#pragma omp simd
+            for (int32_t g = 0; g < end; g++)
+                out[start + g] = in[start + g] * vlp_dropout_factor(dropout, words[i / 2][g], i);
+        }
+    }
+}
+
+static void dropout_rows(vlp_compute *compute, float *out, const float *in, const vlp_dropout *dropout) {
+    assert(dropout->rows <= VLP_DROPOUT_ROWS);
+#pragma omp parallel for num_threads(compute->threads) if (dropout->rows * dropout->width > 4096)
+    for (int64_t i = 0; i < dropout->rows; i++)
+        dropout_row(dropout, out + i * dropout->width, in + i * dropout->width, compute->values.step, i);
+}
+
 /* d |x|^3 = 3 |x| x, for every part of a unit. Returns the sum of cubes. */
 static float n3_row(float *g, const float *x, float weight, int32_t width, int32_t parts) {
     float total = 0;
@@ -204,6 +240,7 @@ const vlp_row_operations cpu_row_operations = {.gather = cpu_gather,
                                                .project_add = project_add,
                                                .inverse_norms = cpu_inverse_norms,
                                                .scale_columns = scale_columns,
+                                               .dropout = dropout_rows,
                                                .sum = sum_values,
                                                .square_sum = square_sum,
                                                .n3_loss = n3_loss};

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/order.h"
+#include "compute/batch.h"
 #include "compute/cpu/cpu.h"
 
 /* Steps are not recorded: a plan is empty. */
@@ -60,11 +60,11 @@ static double query_weight(const vlp_query_tables *tables, int64_t query) {
 }
 
 static void choose_batch(vlp_compute *compute, const vlp_query_tables *tables, const vlp_batch *batch) {
-    int64_t queries = 2 * tables->triples, count = batch->count;
+    int64_t count = batch->count;
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
-        int64_t at = compute->values.step * count + i;
-        int64_t query = vlp_permuted(at % queries, queries, tables->seed, (uint64_t)(at / queries));
+        vlp_drawn drawn = vlp_batch_draw(tables, compute->values.step * count + i);
+        int64_t query = drawn.query;
         vlp_triple triple = tables->items[query % tables->triples];
         bool forward = query < tables->triples;
         batch->heads[i] = forward ? triple.head : triple.tail;
@@ -75,8 +75,8 @@ static void choose_batch(vlp_compute *compute, const vlp_query_tables *tables, c
         batch->weights[i] = (float)weight;
         sum += weight;
         if (batch->known_begin) {
-            batch->known_begin[i] = tables->known_begin[query];
-            batch->known_end[i] = batch->known_begin[i] + tables->known_counts[query];
+            batch->known_begin[i] = drawn.known_begin;
+            batch->known_end[i] = drawn.known_end;
         }
         if (batch->reference_counts) set_references(tables, batch, query, i);
     }

@@ -178,4 +178,52 @@ static void softmax_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, fl
                softmax->weights, softmax->stride);
 }
 
-const vlp_loss_operations cuda_loss_operations = {.negative = negative_loss, .softmax = softmax_loss};
+/* ---- Binary cross-entropy ------------------------------------------------------------------------ */
+
+/* max(x, 0) + log(1 + e^-|x|) - target x, summed over a row; the targets of its answers are corrected
+ * before and after the pass over all columns. Where the gradients go to bf16, logits keep their values.
+ */
+__global__ static void binary_rows(vlp_binary binary, float *logits, vlp_bf16 *bf16_rows,
+                                   float *row_loss) {
+    __shared__ float shared[32];
+    int64_t i = blockIdx.x, count = binary.end[i] - binary.begin[i];
+    const int32_t *answers = binary.answers + binary.begin[i];
+    float *row = logits + i * binary.stride, weight = binary.weights[i];
+    vlp_bf16 *rounded = bf16_rows ? bf16_rows + i * binary.stride : nullptr;
+    float negative = binary.negative, more = binary.positive - negative, loss = 0;
+    /* Explicit rounding: the same bits before they are rounded to bf16 as in fp32. */
+    float correction = __fmul_rn(weight, more);
+    auto gradient = [=](float x, float e) {
+        return __fmul_rn(weight, (x >= 0 ? 1.0f : e) / (1.0f + e) - negative);
+    };
+    for (int64_t k = threadIdx.x; k < count; k += blockDim.x) loss -= more * row[answers[k]];
+    __syncthreads();
+    for (int64_t j = threadIdx.x; j < binary.columns; j += blockDim.x) {
+        float x = row[j], e = __expf(-fabsf(x));
+        loss += fmaxf(x, 0.0f) - negative * x + __logf(1.0f + e);
+        if (rounded)
+            rounded[j] = bf16(gradient(x, e));
+        else
+            row[j] = gradient(x, e);
+    }
+    __syncthreads();
+    for (int64_t k = threadIdx.x; k < count; k += blockDim.x) {
+        float x = row[answers[k]];
+        if (rounded)
+            rounded[answers[k]] = bf16(__fsub_rn(gradient(x, __expf(-fabsf(x))), correction));
+        else
+            row[answers[k]] = __fsub_rn(x, correction);
+    }
+    loss = block_sum(loss, shared);
+    if (threadIdx.x == 0) row_loss[i] = weight * loss;
+}
+
+static void binary_loss(vlp_compute *compute, float *logits, vlp_bf16 *bf16, float *row_loss,
+                        const vlp_binary *binary) {
+    if (binary->count == 0) return;
+    LAUNCH(compute, binary_rows, static_cast<unsigned>(binary->count),
+           binary->columns > 4096 ? 1024 : 128, 0, *binary, logits, bf16, row_loss);
+}
+
+const vlp_loss_operations cuda_loss_operations = {
+    .negative = negative_loss, .softmax = softmax_loss, .binary = binary_loss};

@@ -1,5 +1,6 @@
 /* Rows of tables: gather, scatter, norms, elementwise passes, sums, bf16 copies, N3. */
 #include "compute/cuda/device.h"
+#include "compute/dropout.h"
 
 /* ---- Gather -------------------------------------------------------------------------------------- */
 
@@ -124,6 +125,32 @@ static vlp_status scatter_mean(vlp_compute *compute, const vlp_table_gradient *t
            items.count, lists->capacity);
     scatter(compute, table, &items, masked);
     return cuda_status(compute);
+}
+
+/* ---- Dropout ------------------------------------------------------------------------------------- */
+
+/* One thread per group of columns. */
+__global__ static void drop_out(float *out, const float *in, vlp_dropout dropout,
+                                const vlp_step_values *values) {
+    int64_t i = blockIdx.x;
+    int32_t group = my_column(), groups = vlp_dropout_groups(&dropout);
+    if (group >= groups) return;
+    vlp_random4 bits = vlp_dropout_bits(&dropout, values->step, i, group);
+    out += i * dropout.width;
+    in += i * dropout.width;
+#pragma unroll
+    for (int32_t k = 0; k < VLP_DROPOUT_GROUP; k++) {
+        int32_t column = k * groups + group;
+        if (column < dropout.width)
+            out[column] = in[column] * vlp_dropout_factor(&dropout, bits.v[k / 2], k);
+    }
+}
+
+static void dropout_rows(vlp_compute *compute, float *out, const float *in, const vlp_dropout *dropout) {
+    assert(dropout->rows <= VLP_DROPOUT_ROWS);
+    if (dropout->rows == 0) return;
+    LAUNCH(compute, drop_out, cuda_grid(dropout->rows, vlp_dropout_groups(dropout)), COLUMN_BLOCK, 0,
+           out, in, *dropout, compute->values);
 }
 
 /* ---- Sums ---------------------------------------------------------------------------------------- */
@@ -335,6 +362,7 @@ const vlp_row_operations cuda_row_operations = {.gather = cuda_gather,
                                                 .project_add = project_add,
                                                 .inverse_norms = inverse_norms,
                                                 .scale_columns = scale_columns,
+                                                .dropout = dropout_rows,
                                                 .sum = sum_values,
                                                 .square_sum = square_sum,
                                                 .n3_loss = n3_loss};

@@ -2,7 +2,7 @@
  * operations that are recorded once and launched from then on. */
 #include <cstdlib>
 
-#include "base/order.h"
+#include "compute/batch.h"
 #include "compute/cuda/device.h"
 
 /* ---- Fork and join ------------------------------------------------------------------------------- */
@@ -134,9 +134,9 @@ enum { CHOOSE_LANES = 8 };
 
 /* All of a query but its references. */
 __device__ static void set_query(const vlp_query_tables &tables, const vlp_batch &batch, int64_t i,
-                                 int64_t query, const vlp_triple &triple) {
-    int64_t item = query % tables.triples;
-    bool forward = query < tables.triples;
+                                 const vlp_drawn &drawn, const vlp_triple &triple) {
+    int64_t item = drawn.query % tables.triples;
+    bool forward = drawn.query < tables.triples;
     int32_t answer = forward ? triple.tail : triple.head;
     double weight = 1;
     if (tables.weigh) {
@@ -145,9 +145,8 @@ __device__ static void set_query(const vlp_query_tables &tables, const vlp_batch
         weight = 1 / sqrt(static_cast<double>(answers + 6));
     }
     if (batch.known_begin) {
-        int64_t begin = tables.known_begin[query];
-        batch.known_begin[i] = begin;
-        batch.known_end[i] = begin + tables.known_counts[query];
+        batch.known_begin[i] = drawn.known_begin;
+        batch.known_end[i] = drawn.known_end;
     }
     batch.heads[i] = forward ? triple.head : triple.tail;
     batch.relations[i] = triple.relation + (forward ? 0 : tables.relations);
@@ -161,11 +160,10 @@ __global__ static void choose_queries(vlp_query_tables tables, vlp_batch batch,
     int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / CHOOSE_LANES;
     int32_t lane = threadIdx.x % CHOOSE_LANES;
     if (i >= batch.count) return;
-    int64_t queries = 2 * tables.triples, at = values->step * batch.count + i;
-    int64_t query =
-        vlp_permuted(at % queries, queries, tables.seed, static_cast<uint64_t>(at / queries));
+    vlp_drawn drawn = vlp_batch_draw(&tables, values->step * batch.count + i);
+    int64_t query = drawn.query;
     bool forward = query < tables.triples;
-    if (lane == 0) set_query(tables, batch, i, query, tables.items[query % tables.triples]);
+    if (lane == 0) set_query(tables, batch, i, drawn, tables.items[query % tables.triples]);
     if (!batch.reference_counts) return;
     int32_t count = tables.edges ? tables.edge_counts[query] : 0;
     if (lane == 0) batch.reference_counts[i] = count;
