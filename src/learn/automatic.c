@@ -24,7 +24,8 @@ enum {
     LEAST_PAIRS = 20,    /* below, the validation split decides nothing */
     ENOUGH_STEPS = 5000, /* of 32 keys: fewer cost accuracy on any graph seen so far */
     ENOUGH_PASSES = 4,
-    MOST_PASSES = 10 /* of those that no trial has chosen */
+    FIRST_PASSES = 2, /* of the first trial */
+    MOST_PASSES = 10  /* of those that no trial has chosen */
 };
 
 /* ---- The graph ----------------------------------------------------------------------------------- */
@@ -93,8 +94,9 @@ typedef struct automatic {
     vlp_trial_result cost; /* of these settings */
     double embedding_time; /* s of the embeddings' part of the training */
     double started;
-    int32_t trials; /* that were trained to the end */
-    double best;    /* validation MRR of the settings */
+    int32_t trials;   /* that were trained to the end */
+    bool long_enough; /* more passes were tried and did not help */
+    double best;      /* validation MRR of the settings */
 } automatic;
 
 static bool is_given(const automatic *work, const char *name) {
@@ -258,14 +260,15 @@ static bool hide_otherwise(vlp_settings *settings) {
     return true;
 }
 
+/* What changes most comes first, and passes, which cost most, late. */
 static const move moves[] = {
-    {"path_drop", drop_more},    {"path_hidden", hide_all}, {"path_passes", longer},
-    {"path_passes", shorter},    {"path_layers", deeper},   {"path_hide", hide_otherwise},
+    {"path_drop", drop_more},    {"path_hide", hide_otherwise}, {"path_hidden", hide_all},
+    {"path_layers", deeper},     {"path_passes", longer},       {"path_passes", shorter},
     {"path_states", all_states},
 };
 enum { MOVES = sizeof moves / sizeof *moves };
 
-#define WORTH 0.002 /* of validation MRR: below, a change is chance */
+#define WORTH 0.003 /* of validation MRR: below, a change is chance */
 
 /* Trains with other settings and keeps them where they are better. *better: they are. */
 static vlp_status try_settings(automatic *work, const vlp_settings *settings, bool *better) {
@@ -292,6 +295,7 @@ static vlp_status search(automatic *work) {
     int32_t idle = 0; /* moves in a row that did not help */
     bool better;
     work->best = -1;
+    CHOOSE(work, path_passes, FIRST_PASSES);
     vlp_settings start = work->settings;
     VLP_TRY(try_settings(work, &start, &better));
     for (int32_t i = 0; idle < MOVES; i = (i + 1) % MOVES, idle++) {
@@ -305,6 +309,7 @@ static vlp_status search(automatic *work) {
             VLP_TRY(try_settings(work, &next, &better));
             vlp_progress(work->from->observer, "planning, seconds",
                          (int64_t)(vlp_trial_clock() - work->started), (int64_t)budget(work));
+            if (moves[i].apply == longer) work->long_enough = !better;
             if (!better) break;
             idle = -1;
         }
@@ -428,9 +433,10 @@ static void fill_time(automatic *work) {
     double steps = (0.93 * left(work) - fixed) / (work->cost.step > 0 ? work->cost.step : 1e-9);
     double one = passes_to_steps(work, 1), passes = fmax(steps, 1) / one;
     if (is_given(work, "path_passes")) return;
-    /* Where trials chose the passes, more would be another choice. */
-    if (work->trials > 0 && passes > work->settings.path_passes) return;
+    /* Where trials said that more passes do not help, there are no more. */
+    if (work->trials > 0 && work->long_enough && passes > work->settings.path_passes) return;
     double most = fmax(ENOUGH_PASSES, fmin(MOST_PASSES, 2 * ENOUGH_STEPS / one));
+    if (work->trials > 0) most = 8 * work->settings.path_passes;
     work->cost.steps = (int64_t)ceil(fmin(passes, most) * one);
     work->settings.path_passes = fmin(passes, most);
 }

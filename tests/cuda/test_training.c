@@ -118,7 +118,7 @@ static const char *const cases[][7] = {
     {"model=quate", "loss=cross-entropy", "n3=0.01", "optimizer=adagrad", "rate=0.05", "dim=8", NULL},
     {"model=quate", "candidates=100", "vertical_gradient=on", "dim=7", NULL},
     {"model=complex", "loss=kvsall", "label_smoothing=0.1", "n3=0.01", "rate=0.01", NULL},
-    {"model=distmult", "loss=kvsall", "dropout=0.2", "optimizer=adagrad", "rate=0.05", "dim=33", NULL},
+    {"model=distmult", "loss=kvsall", "dropout=0.2", "optimizer=adagrad", "rate=0.02", "dim=33", NULL},
     {"model=rescal", "loss=kvsall", "vertical_gradient=on", "dropout=0.1", "dim=12", NULL},
     {"model=quate", "loss=kvsall", "dim=9", NULL},
     {"model=distmult", "dropout=0.2", "dim=31", NULL},
