@@ -39,8 +39,8 @@ typedef struct vlp_path_form {
      * largest first, then by number, until one does not fit; all others are not reached. */
     int64_t edge_limit;
     /* Where that is faster, factors of the update's products, on a GPU also states, relation weights and
-     * gradients of messages, are rounded to bf16. Last states and the readout are fp32; on a CPU also all
-     * of what is scored. */
+     * gradients of messages, are rounded to bf16. Last states and the readout are fp32; on a CPU also
+     * all of what is scored. */
     bool bf16;
 } vlp_path_form;
 

@@ -24,8 +24,8 @@ enum {
     LEAST_PAIRS = 20,    /* below, the validation split decides nothing */
     ENOUGH_STEPS = 5000, /* of 32 keys: fewer cost accuracy on any graph seen so far */
     ENOUGH_PASSES = 4,
-    FIRST_PASSES = 2, /* of the first trial */
-    MOST_PASSES = 10  /* of those that no trial has chosen */
+    TRIALS = 30,     /* as long as the first that fit into the time */
+    MOST_PASSES = 10 /* of those that no trial has chosen */
 };
 
 /* ---- The graph ----------------------------------------------------------------------------------- */
@@ -233,8 +233,13 @@ static bool shorter(vlp_settings *settings) {
 }
 
 static bool drop_more(vlp_settings *settings) {
-    settings->path_drop += settings->path_drop < 0.2 ? 0.15 : 0.2;
+    settings->path_drop += 0.3;
     return settings->path_drop < 0.8;
+}
+
+static bool drop_less(vlp_settings *settings) {
+    settings->path_drop -= 0.15;
+    return settings->path_drop > 0.1;
 }
 
 static bool hide_all(vlp_settings *settings) {
@@ -262,9 +267,9 @@ static bool hide_otherwise(vlp_settings *settings) {
 
 /* What changes most comes first, and passes, which cost most, late. */
 static const move moves[] = {
-    {"path_drop", drop_more},    {"path_hide", hide_otherwise}, {"path_hidden", hide_all},
-    {"path_layers", deeper},     {"path_passes", longer},       {"path_passes", shorter},
-    {"path_states", all_states},
+    {"path_drop", drop_more}, {"path_hide", hide_otherwise}, {"path_hidden", hide_all},
+    {"path_passes", longer},  {"path_layers", deeper},       {"path_passes", shorter},
+    {"path_drop", drop_less}, {"path_states", all_states},
 };
 enum { MOVES = sizeof moves / sizeof *moves };
 
@@ -295,7 +300,8 @@ static vlp_status search(automatic *work) {
     int32_t idle = 0; /* moves in a row that did not help */
     bool better;
     work->best = -1;
-    CHOOSE(work, path_passes, FIRST_PASSES);
+    double pass = work->cost.step * passes_to_steps(work, 1);
+    CHOOSE(work, path_passes, fmin(ENOUGH_PASSES, fmax(0.5, budget(work) / (TRIALS * pass))));
     vlp_settings start = work->settings;
     VLP_TRY(try_settings(work, &start, &better));
     for (int32_t i = 0; idle < MOVES; i = (i + 1) % MOVES, idle++) {
