@@ -152,6 +152,14 @@ vlp_status vlp_recipe_read(vlp_settings *settings, const char *path);
 vlp_status vlp_recipe_write(const char *path, const vlp_settings *settings);
 vlp_status vlp_recipe_parse(vlp_settings *settings, const char *name, const char *text, size_t size);
 
+/* The lines of such a file, without the meaning of their values: `take` receives each `key = value` with
+ * its place ("recipe.ini:12"). A key given twice is an error before `take` sees it; an unknown key is
+ * for `take` to refuse. The second reads a file of at most 1 MiB. */
+typedef vlp_status (*vlp_recipe_take)(void *user, const char *where, const char *key, const char *value);
+vlp_status vlp_recipe_each(const char *name, const char *text, size_t size, vlp_recipe_take take,
+                           void *user);
+vlp_status vlp_recipe_each_of(const char *path, vlp_recipe_take take, void *user);
+
 /* Checks what no single range can say: relation prediction needs cross-entropy, n3 and cross-entropy
  * need a dot model, and so on. */
 vlp_status vlp_settings_check(const vlp_settings *settings);
