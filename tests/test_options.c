@@ -139,13 +139,11 @@ static const struct {
             __VA_ARGS__                                                                                 \
         }                                                                                               \
     }
-    ROW(vlp_dataset_options, 16),     ROW(vlp_dataset_content, 96, 112),
-    ROW(vlp_split_options, 48),       ROW(vlp_file_options, 64),
-    ROW(vlp_family_options, 32),      ROW(vlp_reference_options, 32),
-    ROW(vlp_audit_options, 48),       ROW(vlp_train_options, 64, 72),
-    ROW(vlp_run_options, 40),         ROW(vlp_evaluation_options, 48, 57),
-    ROW(vlp_predict_options, 24, 28), ROW(vlp_score_options, 24),
-    ROW(vlp_calibration_options, 32), ROW(vlp_mine_options, 48),
+    ROW(vlp_dataset_options, 16), ROW(vlp_dataset_content, 96, 112),   ROW(vlp_split_options, 48),
+    ROW(vlp_file_options, 64),    ROW(vlp_family_options, 32),         ROW(vlp_reference_options, 32),
+    ROW(vlp_audit_options, 48),   ROW(vlp_train_options, 64, 72),      ROW(vlp_tune_options, 104),
+    ROW(vlp_run_options, 40),     ROW(vlp_evaluation_options, 48, 57), ROW(vlp_predict_options, 24, 28),
+    ROW(vlp_score_options, 24),   ROW(vlp_calibration_options, 32),    ROW(vlp_mine_options, 48),
 #undef ROW
 };
 enum { PROMISED = sizeof promised / sizeof *promised };
@@ -199,6 +197,7 @@ static void every_version_is_taken(void **state) {
     CHECK(vlp_reference_options, VLP_REFERENCE_OPTIONS_INIT);
     CHECK(vlp_audit_options, VLP_AUDIT_OPTIONS_INIT);
     CHECK(vlp_train_options, VLP_TRAIN_OPTIONS_INIT);
+    CHECK(vlp_tune_options, VLP_TUNE_OPTIONS_INIT);
     CHECK(vlp_run_options, VLP_RUN_OPTIONS_INIT);
     CHECK(vlp_evaluation_options, VLP_EVALUATION_OPTIONS_INIT);
     CHECK(vlp_predict_options, VLP_PREDICT_OPTIONS_INIT);

@@ -131,6 +131,9 @@ vlp_model_shape vlp_settings_shape(const vlp_settings *settings, const vlp_datas
 vlp_status vlp_settings_set(vlp_settings *settings, const char *key, const char *value,
                             const char *where);
 
+/* Sets one from "key=value". */
+vlp_status vlp_settings_assign(vlp_settings *settings, const char *text);
+
 /* Text of one value, as vlp_settings_set reads it: vlp_settings_get then vlp_settings_set gives the same
  * bits. `text` holds 64 bytes. */
 void vlp_settings_get(char text[64], const vlp_settings *settings, const vlp_setting *setting);
