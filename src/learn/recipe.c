@@ -164,6 +164,13 @@ vlp_status vlp_recipe_read(vlp_settings *settings, const char *path) {
 }
 
 vlp_status vlp_recipe_write(const char *path, const vlp_settings *settings) {
+    vlp_settings plain;
+    vlp_settings_default(&plain);
+    return vlp_recipe_write_over(path, settings, &plain);
+}
+
+vlp_status vlp_recipe_write_over(const char *path, const vlp_settings *settings,
+                                 const vlp_settings *start) {
     vlp_writer *writer = NULL;
     VLP_TRY(vlp_writer_open(&writer, path));
     vlp_settings plain;
@@ -172,10 +179,11 @@ vlp_status vlp_recipe_write(const char *path, const vlp_settings *settings) {
     const vlp_setting *table = vlp_settings_table(&count);
     const char *section = "";
     for (int32_t i = 0; i < count; i++) {
-        char value[64], otherwise[64];
+        char value[64], otherwise[64], started[64];
         vlp_settings_get(value, settings, &table[i]);
         vlp_settings_get(otherwise, &plain, &table[i]);
-        if (strcmp(value, otherwise) == 0) continue;
+        vlp_settings_get(started, start, &table[i]);
+        if (strcmp(value, otherwise) == 0 && strcmp(value, started) == 0) continue;
         if (strcmp(section, table[i].section) != 0)
             vlp_writer_format(writer, "%s[%s]\n", *section ? "\n" : "", table[i].section);
         section = table[i].section;

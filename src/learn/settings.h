@@ -153,6 +153,10 @@ vlp_status vlp_settings_verify(const vlp_settings *settings, const char *text, c
 vlp_status vlp_recipe_read(vlp_settings *settings, const char *path);
 /* The settings that are not the defaults, as a recipe. */
 vlp_status vlp_recipe_write(const char *path, const vlp_settings *settings);
+/* The same for a recipe that is read over other settings than the defaults: with those that differ from
+ * them. */
+vlp_status vlp_recipe_write_over(const char *path, const vlp_settings *settings,
+                                 const vlp_settings *start);
 vlp_status vlp_recipe_parse(vlp_settings *settings, const char *name, const char *text, size_t size);
 
 /* The lines of such a file, without the meaning of their values: `take` receives each `key = value` with

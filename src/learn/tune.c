@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/options.h"
+#include "learn/base.h"
 #include "learn/candidates.h"
 #include "learn/halving.h"
 #include "learn/run_folder.h"
@@ -105,11 +106,13 @@ static const vlp_tune_trial *best_of(const search *work) {
 /* The best trial as it was trained; its threads are for the user to choose. */
 static vlp_status write_best(const search *work) {
     const vlp_tune_trial *best = best_of(work);
-    vlp_settings settings = vlp_candidates_at(&work->candidates, best->candidate, best->rung);
-    settings.threads = 0;
+    vlp_settings settings = vlp_candidates_at(&work->candidates, best->candidate, best->rung), start;
+    vlp_settings_default(&start);
+    if (work->options.base) VLP_TRY(vlp_base_start(&start, work->options.base));
+    settings.threads = start.threads;
     char *path = vlp_path_join(work->folder, "best.ini");
     if (!path) return vlp_fail_memory("a file name");
-    vlp_status status = vlp_recipe_write(path, &settings);
+    vlp_status status = vlp_recipe_write_over(path, &settings, &start);
     vlp_free(path);
     return status;
 }
