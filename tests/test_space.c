@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "failing_allocator.h"
 #include "learn/space.h"
 #include "run_lab.h"
 
@@ -166,11 +167,28 @@ static void test_files(void **state) {
     support_remove(folder);
 }
 
+static void test_memory(void **state) {
+    (void)state;
+    const char *text = "n3 = 0, 0.1\nrate = 0.1 .. 1\npath = on\n";
+    failing_allocator memory;
+    int64_t call = 0;
+    do {
+        vlp_space *space = NULL;
+        failing_allocator_install(&memory, ++call);
+        vlp_status status = vlp_space_parse(&space, "space.ini", text, strlen(text));
+        vlp_space_free(space);
+        failing_allocator_remove(&memory);
+        assert_int_equal(status, memory.failed ? VLP_ERROR_MEMORY : VLP_OK);
+    } while (memory.failed);
+    assert_true(call > 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),   cmocka_unit_test(test_wrong_lines),
         cmocka_unit_test(test_draws),   cmocka_unit_test(test_draws_are_apart),
         cmocka_unit_test(test_builtin), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/random.h"
+#include "failing_allocator.h"
 #include "learn/run_folder.h"
 #include "run_lab.h"
 
@@ -450,7 +451,8 @@ static void test_other_search(void **state) {
     free(after);
     /* A folder with something else in it is left as it is. */
     assert_int_equal(unlink(support_path(out, "trials.jsonl")), 0);
-    run_expect(vlp_tune(NULL, run_family(), out, &options), VLP_ERROR_EXISTS, "best.ini");
+    run_expect(vlp_tune(NULL, run_family(), out, &options), VLP_ERROR_EXISTS,
+               "is not a search, and holds files");
     assert_int_equal(support_count(out), 1);
 }
 
@@ -518,6 +520,35 @@ static void test_diverged(void **state) {
                VLP_ERROR_DIVERGED, "every trial of the search diverged");
 }
 
+/* Every allocation fails once, in the search and in its trials: nothing is left behind, and a search
+ * that is taken up afterwards has the trials of one that was left alone. */
+static void test_memory(void **state) {
+    (void)state;
+    const char *settings[] = {"dim=2", "steps=2", "threads=1", "eval_triples=2"};
+    vlp_tune_options options = usual_options(2);
+    options.settings = settings;
+    char out[256];
+    snprintf(out, sizeof out, "%s", support_path(folder, "alone"));
+    must(vlp_tune(NULL, run_family(), out, &options));
+    snprintf(out, sizeof out, "%s", support_path(folder, "scarce"));
+    failing_allocator memory;
+    int64_t call = 0, refusals = 0;
+    do {
+        failing_allocator_install(&memory, ++call);
+        vlp_status status = vlp_tune(NULL, run_family(), out, &options);
+        failing_allocator_remove(&memory);
+        if (status != VLP_OK && status != VLP_ERROR_MEMORY) fail_msg("%s", vlp_error_message());
+        assert_true(status == VLP_OK || memory.failed);
+        refusals += status != VLP_OK;
+        if (status != VLP_OK) continue;
+        same_search("scarce", "alone");
+        /* From the start: a failure in the middle is followed by one that takes the rest up. */
+        assert_int_equal(unlink(support_path(out, "trials.jsonl")), 0);
+        assert_int_equal(unlink(support_path(out, "best.ini")), 0);
+    } while (memory.failed);
+    assert_true(refusals > 100);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best),     cmocka_unit_test(test_at_once),
@@ -527,6 +558,7 @@ int main(void) {
         cmocka_unit_test(test_killed),   cmocka_unit_test(test_busy),
         cmocka_unit_test(test_refused),  cmocka_unit_test(test_other_search),
         cmocka_unit_test(test_damaged),  cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

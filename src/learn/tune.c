@@ -426,7 +426,12 @@ static vlp_status take_up(search *work) {
 static vlp_status open_folder(search *work) {
     VLP_TRY(vlp_run_lock_take(&work->lock, work->folder));
     if (!vlp_trial_log_exists(work->folder)) {
-        VLP_TRY(vlp_run_lock_check_free(work->lock));
+        vlp_status status = vlp_run_lock_check_free(work->lock);
+        if (status == VLP_ERROR_EXISTS)
+            return vlp_fail(
+                status, "cannot search in %s: it is not a search, and holds files; name a new folder",
+                work->folder);
+        VLP_TRY(status);
         work->created = true;
     }
     vlp_run_lock_sweep(work->lock);
