@@ -12,9 +12,9 @@
 enum {
     MISSES = 1000, /* draws in a row that are invalid or not new: there are no more */
     /* Full length where nothing says it. */
-    PATH_STEPS = 10000,
+    PATH_STEPS = 5000,
     LEAST_PATH_PASSES = 2,
-    MOST_PATH_PASSES = 16,
+    MOST_PATH_PASSES = 8,
     EMBEDDING_PASSES = 60,
     STEPS_BY_PASSES = 0 /* of `steps`: not given */
 };
