@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "failing_allocator.h"
+#include "learn/candidates.h"
 #include "learn/run_folder.h"
 #include "run_lab.h"
 
@@ -142,6 +143,41 @@ static void test_best(void **state) {
     char *first = support_read(support_path(folder, name), "trials.jsonl"), *at = first;
     for (; (at = strstr(at, "\"mrr\":")); at++) assert_true(strtod(at + 6, NULL) <= report.best.mrr);
     free(first);
+}
+
+/* A trial of a rung is its candidate's training, shorter in all that makes its length. */
+static void test_lengths(void **state) {
+    (void)state;
+    const char *settings[] = {"steps=100", "warmup=30",     "decay_at=60",
+                              "path=on",   "path_passes=4", "path_warmup=90"};
+    vlp_tune_options options = usual_options(0);
+    vlp_candidates candidates;
+    vlp_dataset *dataset;
+    options.settings = settings;
+    options.setting_count = sizeof settings / sizeof *settings;
+    must(vlp_dataset_open(&dataset, run_family(), NULL));
+    must(vlp_candidates_open(&candidates, dataset, &options));
+    must(vlp_candidates_draw(&candidates, 3));
+    assert_int_equal(candidates.count, 3);
+    const int64_t steps[] = {4, 12, 34, 100}, warmup[] = {1, 3, 10, 30}, decay_at[] = {3, 7, 20, 60},
+                  path_warmup[] = {3, 10, 30, 90};
+    const double passes[] = {0.1481, 0.4444, 1.333, 4};
+    for (int32_t rung = 0; rung < 4; rung++) {
+        vlp_settings at = vlp_candidates_at(&candidates, 2, rung), full = candidates.drawn[2];
+        assert_int_equal(at.steps, steps[rung]);
+        assert_int_equal(at.warmup, warmup[rung]);
+        assert_int_equal(at.decay_at, decay_at[rung]);
+        assert_int_equal(at.path_warmup, path_warmup[rung]);
+        assert_true(at.path_passes == passes[rung]);
+        assert_true(at.rate == full.rate && at.n3 == full.n3 && at.batch == full.batch);
+    }
+    /* What is not trained has no length to change. */
+    candidates.drawn[0].path = false;
+    candidates.drawn[1].model = VLP_MODEL_NONE;
+    assert_true(vlp_candidates_at(&candidates, 0, 0).path_passes == 4);
+    assert_int_equal(vlp_candidates_at(&candidates, 1, 0).steps, 100);
+    vlp_candidates_close(&candidates);
+    vlp_dataset_free(dataset);
 }
 
 static void test_at_once(void **state) {
@@ -551,14 +587,14 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best),     cmocka_unit_test(test_at_once),
-        cmocka_unit_test(test_extended), cmocka_unit_test(test_exhausted),
-        cmocka_unit_test(test_watched),  cmocka_unit_test(test_base),
-        cmocka_unit_test(test_stopped),  cmocka_unit_test(test_time),
-        cmocka_unit_test(test_killed),   cmocka_unit_test(test_busy),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_other_search),
-        cmocka_unit_test(test_damaged),  cmocka_unit_test(test_diverged),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_best),         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_at_once),      cmocka_unit_test(test_extended),
+        cmocka_unit_test(test_exhausted),    cmocka_unit_test(test_watched),
+        cmocka_unit_test(test_base),         cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_time),         cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_busy),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_other_search), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_diverged),     cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
