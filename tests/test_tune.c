@@ -578,6 +578,7 @@ static void test_memory(void **state) {
         if (status != VLP_OK && status != VLP_ERROR_MEMORY) fail_msg("%s", vlp_error_message());
         assert_true(status == VLP_OK || memory.failed);
         refusals += status != VLP_OK;
+        assert_true(lines_of("scarce") <= 3);
         if (status != VLP_OK) continue;
         same_search("scarce", "alone");
         /* From the start: a failure in the middle is followed by one that takes the rest up. */
