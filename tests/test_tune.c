@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "failing_allocator.h"
-#include "learn/candidates.h"
+#include "learn/draws.h"
 #include "learn/run_folder.h"
 #include "run_lab.h"
 
@@ -151,19 +151,19 @@ static void test_lengths(void **state) {
     const char *settings[] = {"steps=100", "warmup=30",     "decay_at=60",
                               "path=on",   "path_passes=4", "path_warmup=90"};
     vlp_tune_options options = usual_options(0);
-    vlp_candidates candidates;
+    vlp_draws candidates;
     vlp_dataset *dataset;
     options.settings = settings;
     options.setting_count = sizeof settings / sizeof *settings;
     must(vlp_dataset_open(&dataset, run_family(), NULL));
-    must(vlp_candidates_open(&candidates, dataset, &options));
-    must(vlp_candidates_draw(&candidates, 3));
+    must(vlp_draws_open(&candidates, dataset, &options));
+    must(vlp_draws_draw(&candidates, 3));
     assert_int_equal(candidates.count, 3);
     const int64_t steps[] = {4, 12, 34, 100}, warmup[] = {1, 3, 10, 30}, decay_at[] = {3, 7, 20, 60},
                   path_warmup[] = {3, 10, 30, 90};
     const double passes[] = {0.1481, 0.4444, 1.333, 4};
     for (int32_t rung = 0; rung < 4; rung++) {
-        vlp_settings at = vlp_candidates_at(&candidates, 2, rung), full = candidates.drawn[2];
+        vlp_settings at = vlp_draws_at(&candidates, 2, rung), full = candidates.drawn[2];
         assert_int_equal(at.steps, steps[rung]);
         assert_int_equal(at.warmup, warmup[rung]);
         assert_int_equal(at.decay_at, decay_at[rung]);
@@ -174,9 +174,9 @@ static void test_lengths(void **state) {
     /* What is not trained has no length to change. */
     candidates.drawn[0].path = false;
     candidates.drawn[1].model = VLP_MODEL_NONE;
-    assert_true(vlp_candidates_at(&candidates, 0, 0).path_passes == 4);
-    assert_int_equal(vlp_candidates_at(&candidates, 1, 0).steps, 100);
-    vlp_candidates_close(&candidates);
+    assert_true(vlp_draws_at(&candidates, 0, 0).path_passes == 4);
+    assert_int_equal(vlp_draws_at(&candidates, 1, 0).steps, 100);
+    vlp_draws_close(&candidates);
     vlp_dataset_free(dataset);
 }
 

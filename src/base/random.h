@@ -38,7 +38,7 @@ enum vlp_stream {
 
     VLP_STREAM_BOOTSTRAP = 20,
     VLP_STREAM_CALIBRATION = 21,
-    VLP_STREAM_SPACE = 22, /* draws of settings from a search space */
+    VLP_STREAM_SPACE = 23, /* draws of settings from a search space */
     VLP_STREAM_TEST = 1000
 };
 

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/options.h"
 #include "learn/base.h"
-#include "learn/candidates.h"
+#include "learn/draws.h"
 #include "learn/halving.h"
 #include "learn/run_folder.h"
 #include "learn/trial.h"
@@ -49,7 +49,7 @@ struct search {
     vlp_tune_options options;
     vlp_run_lock *lock;
     vlp_dataset *dataset;
-    vlp_candidates candidates;
+    vlp_draws candidates;
     vlp_halving *halving;
     vlp_trial_log *log;
     bool created;                       /* by this call, and nothing is written yet */
@@ -88,7 +88,7 @@ static vlp_status insert(search *work, const vlp_trial_record *record, int64_t *
                      sizeof *work->finished, "trials"));
     char *text = vlp_alloc(TEXT, 1);
     if (!text) return vlp_fail_memory("a trial");
-    vlp_candidates_text(text, TEXT, &work->candidates, record->candidate);
+    vlp_draws_text(text, TEXT, &work->candidates, record->candidate);
     vlp_tune_trial trial = {record->candidate, record->rung,    vlp_halving_part(record->rung),
                             record->mrr,       record->seconds, text};
     int64_t at = work->finished_count++;
@@ -106,7 +106,7 @@ static const vlp_tune_trial *best_of(const search *work) {
 /* The best trial as it was trained; its threads are for the user to choose. */
 static vlp_status write_best(const search *work) {
     const vlp_tune_trial *best = best_of(work);
-    vlp_settings settings = vlp_candidates_at(&work->candidates, best->candidate, best->rung), start;
+    vlp_settings settings = vlp_draws_at(&work->candidates, best->candidate, best->rung), start;
     vlp_settings_default(&start);
     if (work->options.base) VLP_TRY(vlp_base_start(&start, work->options.base));
     settings.threads = start.threads;
@@ -147,7 +147,7 @@ static vlp_status add_bracket(search *work, bool *added) {
     int64_t first = vlp_halving_candidates(work->halving);
     *added = false;
     if (count == 0) return VLP_OK;
-    VLP_TRY(vlp_candidates_draw(&work->candidates, first + count));
+    VLP_TRY(vlp_draws_draw(&work->candidates, first + count));
     int64_t drawn = work->candidates.count - first;
     if (drawn < count) {
         work->exhausted = true;
@@ -201,7 +201,7 @@ static vlp_status start_trials(search *work) {
         VLP_TRY(next_trial(work, free, &found));
         if (!found) return VLP_OK;
         free->of = work;
-        free->settings = vlp_candidates_at(&work->candidates, free->candidate, free->rung);
+        free->settings = vlp_draws_at(&work->candidates, free->candidate, free->rung);
         free->settings.threads = work->trial_threads;
         free->done = false;
         if (pthread_create(&free->thread, NULL, run, free) != 0)
@@ -218,8 +218,8 @@ static vlp_status collect(search *work, const runner *done, int64_t *place) {
     if (done->status == VLP_ERROR_STOPPED) return VLP_OK;
     if (done->status != VLP_OK && done->status != VLP_ERROR_DIVERGED)
         return vlp_fail(done->status, "%s", done->message);
-    char json[VLP_CANDIDATE_JSON];
-    vlp_candidates_json(json, &work->candidates, done->candidate, done->rung);
+    char json[VLP_DRAW_JSON];
+    vlp_draws_json(json, &work->candidates, done->candidate, done->rung);
     vlp_trial_record record = {done->candidate, done->rung,
                                done->status == VLP_OK ? done->result.mrr : NAN, done->seconds, json};
     VLP_TRY(vlp_trial_log_add(work->log, &record));
@@ -389,8 +389,8 @@ static vlp_status open_log(search *work) {
     VLP_TRY(vlp_backend_find(&backend, work->options.device ? work->options.device : "auto"));
     vlp_dataset_checksum(checksum, work->dataset);
     snprintf(threads, sizeof threads, "%d", work->trial_threads);
-    vlp_candidates_space(space, sizeof space, &work->candidates);
-    vlp_candidates_start(start, sizeof start, &work->candidates);
+    vlp_draws_space(space, sizeof space, &work->candidates);
+    vlp_draws_start(start, sizeof start, &work->candidates);
     const vlp_trial_fact facts[] = {
         {"data", checksum},   {"device", backend->name},
         {"threads", threads}, {"base", work->options.base ? work->options.base : ""},
@@ -404,12 +404,12 @@ static vlp_status take_up(search *work) {
         const vlp_trial_record *record = &work->log->records[i];
         /* A bracket is begun only when every one before it has a trial. */
         int64_t possible = VLP_HALVING_BRACKET * (work->log->count + MOST_AT_ONCE);
-        char json[VLP_CANDIDATE_JSON] = "";
+        char json[VLP_DRAW_JSON] = "";
         int64_t place;
         if (record->candidate < possible) {
-            VLP_TRY(vlp_candidates_draw(&work->candidates, record->candidate + 1));
+            VLP_TRY(vlp_draws_draw(&work->candidates, record->candidate + 1));
             if (record->candidate < work->candidates.count)
-                vlp_candidates_json(json, &work->candidates, record->candidate, record->rung);
+                vlp_draws_json(json, &work->candidates, record->candidate, record->rung);
         }
         if (strcmp(json, record->settings) != 0)
             return vlp_fail(VLP_ERROR_FORMAT,
@@ -450,10 +450,10 @@ static vlp_status prepare(search *work, const char *data) {
     if (work->dataset->splits[VLP_VALID].count == 0)
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "%s has no validation split: there is nothing to compare trials by", data);
-    VLP_TRY(vlp_candidates_open(&work->candidates, work->dataset, &work->options));
+    VLP_TRY(vlp_draws_open(&work->candidates, work->dataset, &work->options));
     VLP_TRY(choose_threads(work));
     /* Before anything is written: that there are candidates at all. */
-    VLP_TRY(vlp_candidates_draw(&work->candidates, 1));
+    VLP_TRY(vlp_draws_draw(&work->candidates, 1));
     VLP_TRY(open_log(work));
     work->created = false;
     VLP_TRY(vlp_halving_new(&work->halving));
@@ -471,7 +471,7 @@ static void search_free(search *work) {
     }
     vlp_halving_free(work->halving);
     vlp_trial_log_free(work->log);
-    vlp_candidates_close(&work->candidates);
+    vlp_draws_close(&work->candidates);
     vlp_dataset_free(work->dataset);
     vlp_run_lock_release(work->lock, work->created);
 }

@@ -1,4 +1,4 @@
-#include "learn/candidates.h"
+#include "learn/draws.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static double path_passes(const vlp_dataset *dataset, int32_t batch) {
 }
 
 /* What is trained, and for how long, before a recipe says otherwise. */
-static vlp_status start_component(vlp_candidates *work) {
+static vlp_status start_component(vlp_draws *work) {
     const vlp_tune_options *options = work->options;
     vlp_settings *start = &work->start;
     if (!options->recipe && !options->base) {
@@ -84,9 +84,8 @@ static vlp_status assign_given(vlp_settings *settings, const vlp_tune_options *o
     return VLP_OK;
 }
 
-vlp_status vlp_candidates_open(vlp_candidates *out, const vlp_dataset *dataset,
-                               const vlp_tune_options *options) {
-    *out = (vlp_candidates){.dataset = dataset, .options = options};
+vlp_status vlp_draws_open(vlp_draws *out, const vlp_dataset *dataset, const vlp_tune_options *options) {
+    *out = (vlp_draws){.dataset = dataset, .options = options};
     VLP_TRY(check_component(options));
     vlp_settings_default(&out->start);
     if (options->base) VLP_TRY(vlp_base_start(&out->start, options->base));
@@ -98,7 +97,7 @@ vlp_status vlp_candidates_open(vlp_candidates *out, const vlp_dataset *dataset,
     return assign_given(&out->start, options);
 }
 
-void vlp_candidates_close(vlp_candidates *candidates) {
+void vlp_draws_close(vlp_draws *candidates) {
     vlp_space_free(candidates->space);
     vlp_free(candidates->drawn);
 }
@@ -106,7 +105,7 @@ void vlp_candidates_close(vlp_candidates *candidates) {
 /* ---- Drawing ------------------------------------------------------------------------------------- */
 
 /* What vlp_train would refuse as well. */
-static vlp_status check(const vlp_candidates *work, const vlp_settings *settings) {
+static vlp_status check(const vlp_draws *work, const vlp_settings *settings) {
     int32_t entities = vlp_dataset_entity_count(work->dataset);
     if (settings->vertical && settings->candidates > entities)
         return vlp_fail(VLP_ERROR_ARGUMENT, "candidates = %d is more than the %d entities",
@@ -117,7 +116,7 @@ static vlp_status check(const vlp_candidates *work, const vlp_settings *settings
     return vlp_settings_check(settings);
 }
 
-static vlp_status draw_one(vlp_settings *out, vlp_candidates *work) {
+static vlp_status draw_one(vlp_settings *out, vlp_draws *work) {
     memcpy(out, &work->start, sizeof *out); /* padding too: equal candidates are equal bytes */
     VLP_TRY(vlp_space_draw(out, work->space, work->start.seed, work->draw++));
     VLP_TRY(assign_given(out, work->options));
@@ -128,13 +127,13 @@ static vlp_status draw_one(vlp_settings *out, vlp_candidates *work) {
     return check(work, out);
 }
 
-static bool is_new(const vlp_candidates *work, const vlp_settings *settings) {
+static bool is_new(const vlp_draws *work, const vlp_settings *settings) {
     for (int64_t i = 0; i < work->count; i++)
         if (memcmp(&work->drawn[i], settings, sizeof *settings) == 0) return false;
     return true;
 }
 
-vlp_status vlp_candidates_draw(vlp_candidates *work, int64_t wanted) {
+vlp_status vlp_draws_draw(vlp_draws *work, int64_t wanted) {
     for (int32_t misses = 0; work->count < wanted && misses < MISSES; misses++) {
         vlp_settings drawn;
         vlp_status status = draw_one(&drawn, work);
@@ -173,7 +172,7 @@ static bool trains_paths(const vlp_settings *settings) {
     return settings->path && settings->trains != VLP_TRAINS_AGGREGATOR;
 }
 
-vlp_settings vlp_candidates_at(const vlp_candidates *candidates, int64_t candidate, int32_t rung) {
+vlp_settings vlp_draws_at(const vlp_draws *candidates, int64_t candidate, int32_t rung) {
     vlp_settings settings = candidates->drawn[candidate];
     int32_t part = vlp_halving_part(rung);
     if (part > 1 && trains_queries(&settings)) {
@@ -190,7 +189,7 @@ vlp_settings vlp_candidates_at(const vlp_candidates *candidates, int64_t candida
 
 /* ---- Text ---------------------------------------------------------------------------------------- */
 
-static bool is_given(const vlp_candidates *work, const char *name) {
+static bool is_given(const vlp_draws *work, const char *name) {
     size_t length = strlen(name);
     for (int32_t i = 0; i < work->options->setting_count; i++) {
         const char *text = work->options->settings[i];
@@ -200,7 +199,7 @@ static bool is_given(const vlp_candidates *work, const char *name) {
 }
 
 /* Whether a dimension differs between candidates. */
-static bool varies(const vlp_candidates *work, const vlp_dimension *dimension) {
+static bool varies(const vlp_draws *work, const vlp_dimension *dimension) {
     return vlp_dimension_varies(dimension) && !is_given(work, dimension->setting->name);
 }
 
@@ -209,7 +208,7 @@ static void append(char *text, size_t size, const char *format, const char *key,
     snprintf(text + used, size - used, format, used > 0 ? " " : "", key, value);
 }
 
-void vlp_candidates_text(char *text, size_t size, const vlp_candidates *candidates, int64_t candidate) {
+void vlp_draws_text(char *text, size_t size, const vlp_draws *candidates, int64_t candidate) {
     text[0] = '\0';
     for (int64_t i = 0; i < candidates->space->count; i++) {
         const vlp_dimension *dimension = &candidates->space->dimensions[i];
@@ -220,12 +219,12 @@ void vlp_candidates_text(char *text, size_t size, const vlp_candidates *candidat
     }
 }
 
-void vlp_candidates_json(char json[VLP_CANDIDATE_JSON], const vlp_candidates *candidates,
-                         int64_t candidate, int32_t rung) {
-    vlp_settings settings = vlp_candidates_at(candidates, candidate, rung);
+void vlp_draws_json(char json[VLP_DRAW_JSON], const vlp_draws *candidates, int64_t candidate,
+                    int32_t rung) {
+    vlp_settings settings = vlp_draws_at(candidates, candidate, rung);
     int32_t count;
     const vlp_setting *table = vlp_settings_table(&count);
-    snprintf(json, VLP_CANDIDATE_JSON, "{");
+    snprintf(json, VLP_DRAW_JSON, "{");
     for (int32_t i = 0; i < count; i++) {
         const char *name = table[i].name;
         bool wanted = (strcmp(name, "steps") == 0 && trains_queries(&settings)) ||
@@ -237,14 +236,13 @@ void vlp_candidates_json(char json[VLP_CANDIDATE_JSON], const vlp_candidates *ca
         char value[64];
         vlp_settings_get(value, &settings, &table[i]);
         size_t used = strlen(json);
-        snprintf(json + used, VLP_CANDIDATE_JSON - used, "%s\"%s\":\"%s\"", used > 1 ? "," : "", name,
-                 value);
+        snprintf(json + used, VLP_DRAW_JSON - used, "%s\"%s\":\"%s\"", used > 1 ? "," : "", name, value);
     }
     size_t used = strlen(json);
-    snprintf(json + used, VLP_CANDIDATE_JSON - used, "}");
+    snprintf(json + used, VLP_DRAW_JSON - used, "}");
 }
 
-void vlp_candidates_space(char *text, size_t size, const vlp_candidates *candidates) {
+void vlp_draws_space(char *text, size_t size, const vlp_draws *candidates) {
     text[0] = '\0';
     for (int64_t i = 0; i < candidates->space->count; i++) {
         const vlp_dimension *dimension = &candidates->space->dimensions[i];
@@ -255,7 +253,7 @@ void vlp_candidates_space(char *text, size_t size, const vlp_candidates *candida
     }
 }
 
-void vlp_candidates_start(char *text, size_t size, const vlp_candidates *candidates) {
+void vlp_draws_start(char *text, size_t size, const vlp_draws *candidates) {
     int32_t count;
     const vlp_setting *table = vlp_settings_table(&count);
     vlp_settings plain;
