@@ -341,14 +341,20 @@ static void test_time(void **state) {
     assert_true(report.seconds < 4 && report.trials > 0);
 }
 
+/* The program; NULL where there is none, as beside a build for ThreadSanitizer. */
+static const char *program(void) {
+    const char *path = getenv("VLP_PROGRAM");
+    return path && access(path, X_OK) == 0 ? path : NULL;
+}
+
 /* Starts `vlp tune` as usual_options does. */
 static pid_t start_program(const char *out, const char *steps) {
     pid_t child = fork();
     if (child == 0) {
         if (!freopen("/dev/null", "w", stdout)) _exit(126);
-        execl(getenv("VLP_PROGRAM"), "vlp", "tune", run_family(), "-o", out, "-q", "--trials", "40",
-              "--component", "embeddings", "--space", space, "--set", "dim=4", "--set", steps, "--seed",
-              "3", "--threads", "2", "--device", lab_device(), (char *)NULL);
+        execl(program(), "vlp", "tune", run_family(), "-o", out, "-q", "--trials", "40", "--component",
+              "embeddings", "--space", space, "--set", "dim=4", "--set", steps, "--seed", "3",
+              "--threads", "2", "--device", lab_device(), (char *)NULL);
         _exit(127);
     }
     return child;
@@ -358,7 +364,7 @@ static pid_t start_program(const char *out, const char *steps) {
  * again, and trials and recipe are those of a search that was left alone. */
 static void test_killed(void **state) {
     (void)state;
-    if (!getenv("VLP_PROGRAM")) skip();
+    if (!program()) skip();
     char out[256];
     snprintf(out, sizeof out, "%s", support_path(folder, "killed"));
     int kills = 0;
@@ -403,7 +409,7 @@ static void test_busy(void **state) {
     must(vlp_run_lock_take(&lock, out));
     run_expect(vlp_tune(NULL, run_family(), out, &options), VLP_ERROR_BUSY, "by process");
     vlp_run_lock_release(lock, true);
-    if (!getenv("VLP_PROGRAM")) return;
+    if (!program()) return;
     pid_t child = start_program(out, "steps=100000000");
     for (int i = 0; !vlp_path_exists(support_path(out, "trials.jsonl")); i++) {
         assert_true(i < 2000);
