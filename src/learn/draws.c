@@ -117,7 +117,7 @@ static vlp_status check(const vlp_draws *work, const vlp_settings *settings) {
 }
 
 static vlp_status draw_one(vlp_settings *out, vlp_draws *work) {
-    memcpy(out, &work->start, sizeof *out); /* padding too: equal candidates are equal bytes */
+    *out = work->start;
     VLP_TRY(vlp_space_draw(out, work->space, work->start.seed, work->draw++));
     VLP_TRY(assign_given(out, work->options));
     if (out->steps == STEPS_BY_PASSES)
@@ -127,9 +127,20 @@ static vlp_status draw_one(vlp_settings *out, vlp_draws *work) {
     return check(work, out);
 }
 
+/* All else follows from what the space has. */
+static bool are_equal(const vlp_draws *work, const vlp_settings *a, const vlp_settings *b) {
+    for (int64_t i = 0; i < work->space->count; i++) {
+        char of_a[64], of_b[64];
+        vlp_settings_get(of_a, a, work->space->dimensions[i].setting);
+        vlp_settings_get(of_b, b, work->space->dimensions[i].setting);
+        if (strcmp(of_a, of_b) != 0) return false;
+    }
+    return true;
+}
+
 static bool is_new(const vlp_draws *work, const vlp_settings *settings) {
     for (int64_t i = 0; i < work->count; i++)
-        if (memcmp(&work->drawn[i], settings, sizeof *settings) == 0) return false;
+        if (are_equal(work, &work->drawn[i], settings)) return false;
     return true;
 }
 
@@ -146,7 +157,7 @@ vlp_status vlp_draws_draw(vlp_draws *work, int64_t wanted) {
         if (!is_new(work, &drawn)) continue;
         VLP_TRY(
             vlp_grow(&work->drawn, &work->capacity, work->count + 1, sizeof *work->drawn, "candidates"));
-        memcpy(&work->drawn[work->count++], &drawn, sizeof drawn);
+        work->drawn[work->count++] = drawn;
         misses = -1;
     }
     return VLP_OK;
