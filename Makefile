@@ -161,7 +161,7 @@ sanitize-address: | deps
 	  SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=all' test-programs
 	@scripts/test $(BUILD)/asan
 
-THREADED := test_reader test_graph test_distance test_references test_sampler test_metrics test_gradients test_losses test_select test_predict test_mine test_callers test_threads
+THREADED := test_reader test_graph test_distance test_references test_sampler test_metrics test_gradients test_losses test_select test_predict test_mine test_callers test_threads test_tune
 sanitize-threads: | deps
 	@scripts/deps --dev
 	$(MAKE) BUILD=$(BUILD)/tsan CC=clang OPTIMIZE='-O1 -g' SANITIZE='-fsanitize=thread' \

@@ -50,6 +50,16 @@ int64_t cli_integer(struct argp_state *state, const char *option, const char *te
     return value;
 }
 
+double cli_seconds(const char *text) {
+    char *end;
+    double value = strtod(text, &end);
+    double unit = strcmp(end, "") == 0 || strcmp(end, "s") == 0 ? 1
+                  : strcmp(end, "m") == 0                       ? 60
+                  : strcmp(end, "h") == 0                       ? 3600
+                                                                : -1;
+    return end != text && isfinite(value) && value > 0 ? value * unit : -1;
+}
+
 vlp_split cli_split(struct argp_state *state, const char *text) {
     if (strcmp(text, "valid") != 0 && strcmp(text, "test") != 0)
         argp_error(state, "--split takes valid or test, not '%s'", text_shown(text));
@@ -217,6 +227,22 @@ const char *cli_things(int64_t count, const char *noun) {
     else
         snprintf(out, sizeof buffers[0], "%s %.*s%s", cli_count(count), (int)(length - y), noun,
                  y ? "ies" : "s");
+    return out;
+}
+
+const char *cli_duration(double seconds) {
+    static char buffers[8][48];
+    static int next;
+    char *out = buffers[next++ % 8];
+    long long whole = (long long)(seconds + 0.5);
+    if (seconds < 9.95)
+        snprintf(out, sizeof buffers[0], "%.1f s", seconds);
+    else if (whole < 60)
+        snprintf(out, sizeof buffers[0], "%lld s", whole);
+    else if (whole < 3600)
+        snprintf(out, sizeof buffers[0], "%lld min %02lld s", whole / 60, whole % 60);
+    else
+        snprintf(out, sizeof buffers[0], "%lld h %02lld min", whole / 3600, whole / 60 % 60);
     return out;
 }
 

@@ -53,6 +53,8 @@ void cli_parse(cli_line *line, const cli_syntax *syntax, int argc, char **argv);
 /* Option values. An invalid value is a usage error that names the option and its range. */
 int64_t cli_integer(struct argp_state *state, const char *option, const char *text, int64_t minimum,
                     int64_t maximum);
+/* "90s", "10m", "1.5h" or plain seconds. Negative: not a time. */
+double cli_seconds(const char *text);
 vlp_split cli_split(struct argp_state *state, const char *text); /* of --split: valid or test */
 vlp_sides cli_sides(struct argp_state *state, const char *text); /* of --side: head, tail or both */
 #define CLI_DEVICES "auto, cpu or cuda"                          /* the help of --device */
@@ -67,6 +69,8 @@ double cli_number(struct argp_state *state, const char *option, const char *text
  */
 const vlp_observer *cli_observer(const cli_common *common);
 void cli_observer_end(void); /* clears the bar */
+/* Whether standard error is a terminal that can move its cursor. */
+bool cli_is_terminal(void);
 
 /* Prints the library's last message; returns the exit code of a failure. */
 int cli_fail(void);
@@ -83,6 +87,8 @@ void cli_check_output(void);
 const char *cli_count(int64_t value);
 /* "1 entity", "2,000 entities", likewise. */
 const char *cli_things(int64_t count, const char *noun);
+/* "3.2 s", "45 s", "3 min 20 s", "2 h 05 min", likewise. */
+const char *cli_duration(double seconds);
 
 /* How a relation is shown to people: its label, else its name. Borrowed. */
 const char *cli_relation(const vlp_dataset *data, int32_t relation);

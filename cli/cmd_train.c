@@ -74,18 +74,6 @@ static void list_settings(void) {
     exit(cli_finish());
 }
 
-/* "90s", "10m", "1.5h" or plain seconds; "off" is 0. Negative: not a time. */
-static double seconds_of(const char *text) {
-    if (strcmp(text, "off") == 0) return 0;
-    char *end;
-    double value = strtod(text, &end);
-    double unit = strcmp(end, "") == 0 || strcmp(end, "s") == 0 ? 1
-                  : strcmp(end, "m") == 0                       ? 60
-                  : strcmp(end, "h") == 0                       ? 3600
-                                                                : -1;
-    return end != text && isfinite(value) && value > 0 ? value * unit : -1;
-}
-
 static error_t parse(int key, char *value, struct argp_state *state, void *own) {
     chosen_options *chosen = own;
     switch (key) {
@@ -115,7 +103,7 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         chosen->train.resume = true;
         return 0;
     case KEY_TIME:
-        chosen->train.time = seconds_of(value);
+        chosen->train.time = strcmp(value, "off") == 0 ? 0 : cli_seconds(value);
         chosen->time_given = true;
         if (chosen->train.time < 0)
             argp_error(state, "--time takes 90s, 10m, 2h or off, not '%s'", text_shown(value));

@@ -5,6 +5,7 @@
 int cmd_data(int argc, char **argv);
 int cmd_refs(int argc, char **argv);
 int cmd_train(int argc, char **argv);
+int cmd_tune(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_report(int argc, char **argv);

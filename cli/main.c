@@ -12,6 +12,8 @@ static const cli_command commands[] = {
     {"refs", "DIR HEAD RELATION '?' | DIR '?' RELATION TAIL", "The references of a query", cmd_refs},
     {"train", "DIR -o RUN [--recipe FILE] [--set KEY=VALUE]...", "Train a model on a data set",
      cmd_train},
+    {"tune", "DIR -o OUT [--trials N] [--time TIME] [--space FILE]",
+     "Search for the settings with the best validation MRR", cmd_tune},
     {"eval", "RUN [--split valid|test] [--by LIST]", "Rank the answers of a split", cmd_eval},
     {"predict", "RUN HEAD RELATION '?' | RUN '?' RELATION TAIL | RUN HEAD '?' TAIL | RUN --queries FILE",
      "The best answers of a query, among all entities or some, and their references", cmd_predict},

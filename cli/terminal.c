@@ -60,7 +60,7 @@ static void install_handlers(void) {
     }
 }
 
-static bool is_terminal(void) {
+bool cli_is_terminal(void) {
     const char *term = getenv("TERM");
     return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 }
@@ -99,7 +99,7 @@ static void draw(const char *what, int64_t done, int64_t total, double elapsed) 
     } else {
         snprintf(line, sizeof line, "%-11s %s  %s/s", what, cli_count(done), rate);
     }
-    if (is_terminal()) {
+    if (cli_is_terminal()) {
         fprintf(stderr, "\r%s\033[K", line);
         screen.bar_drawn = true;
     } else if (total > 0) {
@@ -118,7 +118,7 @@ static void on_progress(void *user, const char *what, int64_t done, int64_t tota
         screen.started = now;
         screen.drawn = now; /* short work prints nothing */
     }
-    double pause = is_terminal() ? 0.1 : 5;
+    double pause = cli_is_terminal() ? 0.1 : 5;
     if (done == total) {
         clear_bar();
         screen.what[0] = '\0';

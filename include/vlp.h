@@ -563,6 +563,84 @@ typedef struct vlp_setting_info {
  * NULL. Thread-safe. */
 VLP_API bool vlp_setting_describe(vlp_setting_info *out, int32_t index);
 
+/* A trial of a search: a training of one candidate, which is settings that were drawn. */
+typedef struct vlp_tune_trial {
+    int64_t candidate;    /* from 0 */
+    int32_t rung;         /* 0 to 3 */
+    int32_t part;         /* trained for 1/part of its passes and steps: 27, 9, 3 or 1, by the rung */
+    double mrr;           /* on the validation split; NaN: the training diverged */
+    double seconds;       /* it took */
+    const char *settings; /* "path_drop=0.2 path_rate=0.003": what the search varies; borrowed */
+} vlp_tune_trial;
+
+typedef struct vlp_tune_state {
+    const vlp_tune_trial *trials; /* (count) finished ones, best first; borrowed */
+    int64_t count;
+    const vlp_tune_trial *last; /* the one that has finished now, NULL: none has */
+    int32_t running;            /* trials at this moment */
+    int64_t total;              /* trials of the whole search; 0: as many as the time allows */
+    double seconds;             /* of this call */
+    double seconds_left;        /* about; NaN: not known yet */
+} vlp_tune_state;
+
+typedef struct vlp_tune_options {
+    int32_t version;
+    const char *recipe;          /* settings to start from, as in vlp_train_options; NULL: none */
+    const char *const *settings; /* (setting_count) "key=value" each; the search does not vary them */
+    int32_t setting_count;
+    const char *device; /* as in vlp_train_options */
+    /* A finished run, or a folder of arrays, over which the aggregator or the path model is searched, as
+     * in vlp_train_options; NULL: none. The weights of the sum are chosen anew for each trial. */
+    const char *base;
+    const char *space; /* an INI file of values and ranges; NULL: the built-in one of the component */
+    /* Which built-in space, and what is trained where neither recipe nor base say it: VLP_PATH,
+     * VLP_HORIZONTAL (the embeddings) or VLP_VERTICAL (the aggregator, which needs a base). */
+    vlp_component component;
+    int64_t trials; /* of the whole search, at most; 0: 40, or with a time as many as it allows */
+    double time;    /* seconds of this call; 0: no limit */
+    const vlp_observer *observer;
+    /* Called when a trial has finished and a few times a second, from the thread that called the library
+     * like the observer's functions. NULL: not wanted. */
+    void (*watch)(void *user, const vlp_tune_state *state);
+    void *user; /* handed to `watch` */
+} vlp_tune_options;
+#define VLP_TUNE_OPTIONS_VERSION 1
+#define VLP_TUNE_OPTIONS_INIT                                                                           \
+    { VLP_TUNE_OPTIONS_VERSION, NULL, NULL, 0, NULL, NULL, NULL, VLP_PATH, 0, 0, NULL, NULL, NULL }
+
+typedef struct vlp_tune_report {
+    int64_t trials;        /* finished in all */
+    int64_t call_trials;   /* in this call */
+    double seconds;        /* of this call */
+    bool complete;         /* every trial of the search is finished; false: the time was up */
+    vlp_tune_trial best;   /* its `settings` is NULL */
+    char settings[1024];   /* of the best trial */
+    int32_t trial_threads; /* threads of each trial */
+    int32_t at_once;       /* trials at a time */
+} vlp_tune_report;
+
+/* Searches for the settings with the best validation MRR on the data set in folder `data`, by successive
+ * halving: of 27 candidates all are trained for 1/27 of their passes and steps, the best 9 for 1/9, the
+ * best 3 for 1/3 and the best one in full; then come 27 new ones. A trial is a whole training of this
+ * length, with its warm-up and decay in proportion. The folder `out` receives trials.jsonl, a line for
+ * each finished trial, and at the end best.ini: the settings of the best trial, as it was trained, as a
+ * recipe. `report` (NULL: not wanted) receives the result.
+ *
+ * The same call on the same folder takes up a search that was stopped or killed: finished trials are not
+ * repeated. It may have other trials, time, threads, observer and watch, and nothing else. On a CPU a
+ * graph of at most 100,000 triples has one thread per trial and as many trials at a time as there are
+ * threads; otherwise trials come one after the other. A trial's result depends on neither. One call or
+ * process per folder; other than that thread-safe.
+ *
+ * VLP_ERROR_STOPPED: the observer asked to stop; best.ini is written and `report` filled where a trial
+ * is finished. VLP_ERROR_EXISTS: the folder holds a search with other settings, or other files.
+ * VLP_ERROR_BUSY: another call or process searches in it. VLP_ERROR_FORMAT: a wrong line in the recipe,
+ * the space, the data set or trials.jsonl. VLP_ERROR_ARGUMENT: no settings of the space are valid, there
+ * is no validation split, or the time was up before a trial was finished. VLP_ERROR_UNKNOWN,
+ * VLP_ERROR_DEVICE, VLP_ERROR_MEMORY, VLP_ERROR_IO. */
+VLP_API vlp_status vlp_tune(vlp_tune_report *report, const char *data, const char *out,
+                            const vlp_tune_options *options);
+
 /* ---- 8. Runs --------------------------------------------------------------------------------- */
 
 /* A trained run, opened for use. See Conventions for runs and threads. */

@@ -102,6 +102,18 @@ static void training(void **state) {
     wrong = (vlp_train_options)VLP_TRAIN_OPTIONS_INIT;
     wrong.device = "abacus";
     REFUSED("device 'abacus'", vlp_train, &report, data, new_folder, &wrong);
+    vlp_tune_report tuned = {.trials = 78};
+    NULL_REFUSED(data, vlp_tune, &tuned, NULL, new_folder, NULL);
+    NULL_REFUSED(out, vlp_tune, &tuned, data, NULL, NULL);
+    VERSIONS_REFUSED(vlp_tune_options, VLP_TUNE_OPTIONS_INIT, vlp_tune, &tuned, data, new_folder,
+                     &options);
+    vlp_tune_options search = VLP_TUNE_OPTIONS_INIT;
+    search.setting_count = -1;
+    REFUSED("-1 settings", vlp_tune, &tuned, data, new_folder, &search);
+    search = (vlp_tune_options)VLP_TUNE_OPTIONS_INIT;
+    search.component = VLP_COMPONENTS;
+    REFUSED("there is no component", vlp_tune, &tuned, data, new_folder, &search);
+    assert_int_equal(tuned.trials, 78);
     assert_int_equal(report.steps, 77); /* untouched on failure */
     assert_int_equal(support_count(folder), 1);
     vlp_setting_info info = {.name = "mine"};

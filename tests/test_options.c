@@ -147,6 +147,7 @@ static const struct {
     ROW(vlp_reference_options, 32),
     ROW(vlp_audit_options, 48),
     ROW(vlp_train_options, 64, 72),
+    ROW(vlp_tune_options, 104),
     ROW(vlp_run_options, 40),
     ROW(vlp_evaluation_options, 48, 57),
     ROW(vlp_predict_options, 24, 28, 40),
@@ -208,6 +209,7 @@ static void every_version_is_taken(void **state) {
     CHECK(vlp_reference_options, VLP_REFERENCE_OPTIONS_INIT);
     CHECK(vlp_audit_options, VLP_AUDIT_OPTIONS_INIT);
     CHECK(vlp_train_options, VLP_TRAIN_OPTIONS_INIT);
+    CHECK(vlp_tune_options, VLP_TUNE_OPTIONS_INIT);
     CHECK(vlp_run_options, VLP_RUN_OPTIONS_INIT);
     CHECK(vlp_evaluation_options, VLP_EVALUATION_OPTIONS_INIT);
     CHECK(vlp_predict_options, VLP_PREDICT_OPTIONS_INIT);

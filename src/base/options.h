@@ -31,6 +31,7 @@ typedef struct vlp_options_kind {
     DO(vlp_reference_options)                                                                           \
     DO(vlp_audit_options)                                                                               \
     DO(vlp_train_options)                                                                               \
+    DO(vlp_tune_options)                                                                                \
     DO(vlp_run_options)                                                                                 \
     DO(vlp_evaluation_options)                                                                          \
     DO(vlp_predict_options)                                                                             \

@@ -465,7 +465,7 @@ vlp_status vlp_automatic_settings(vlp_settings *settings, const vlp_automatic *f
     const vlp_backend *backend;
     VLP_TRY(vlp_backend_find(&backend, from->device ? from->device : "auto"));
     automatic work = {.from = from,
-                      .trial = {from->dataset, from->device, from->observer},
+                      .trial = {from->dataset, from->device, from->observer, NULL},
                       .gpu = backend != &vlp_cpu_backend,
                       .settings = *settings,
                       .started = vlp_trial_clock()};

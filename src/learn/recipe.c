@@ -15,7 +15,8 @@
 #include "learn/settings.h"
 
 typedef struct recipe_reader {
-    vlp_settings settings;
+    vlp_recipe_take take;
+    void *user;
     const char *name;
     int64_t line;     /* from 1 */
     int64_t *given;   /* the line of each setting, in the order of the table; 0: not yet */
@@ -60,9 +61,7 @@ static vlp_status take_setting(recipe_reader *recipe, const char *key, const cha
     }
     char where[1024];
     snprintf(where, sizeof where, "%.980s:%lld", recipe->name, (long long)recipe->line);
-    /* The message is right as it is; what was wrong is the file. */
-    vlp_status status = vlp_settings_set(&recipe->settings, key, value, where);
-    return status == VLP_OK ? VLP_OK : VLP_ERROR_FORMAT;
+    return recipe->take(recipe->user, where, key, value);
 }
 
 static vlp_status take_line(recipe_reader *recipe, const char *line, size_t length) {
@@ -91,13 +90,12 @@ static vlp_status take_line(recipe_reader *recipe, const char *line, size_t leng
     return take_setting(recipe, key, trim(equals + 1));
 }
 
-vlp_status vlp_recipe_parse(vlp_settings *settings, const char *name, const char *text, size_t size) {
+vlp_status vlp_recipe_each(const char *name, const char *text, size_t size, vlp_recipe_take take,
+                           void *user) {
     int32_t count;
     vlp_settings_table(&count);
     vlp_status status = VLP_OK;
-    recipe_reader recipe = {.name = name};
-    /* By bytes, padding and all: equal settings stay equal bytes. */
-    memcpy(&recipe.settings, settings, sizeof *settings);
+    recipe_reader recipe = {.take = take, .user = user, .name = name};
     recipe.given = vlp_alloc_zero((size_t)count, sizeof *recipe.given);
     if (!recipe.given) {
         status = vlp_fail_memory("a recipe");
@@ -111,16 +109,30 @@ vlp_status vlp_recipe_parse(vlp_settings *settings, const char *name, const char
         VLP_CHECK(take_line(&recipe, text + at, length));
         at += length + 1;
     }
-    memcpy(settings, &recipe.settings, sizeof *settings);
 out:
     vlp_free(recipe.text);
     vlp_free(recipe.given);
     return status;
 }
 
+static vlp_status set_one(void *user, const char *where, const char *key, const char *value) {
+    /* The message is right as it is; what was wrong is the file. */
+    vlp_status status = vlp_settings_set(user, key, value, where);
+    return status == VLP_OK ? VLP_OK : VLP_ERROR_FORMAT;
+}
+
+vlp_status vlp_recipe_parse(vlp_settings *settings, const char *name, const char *text, size_t size) {
+    vlp_settings read;
+    /* By bytes, padding and all: equal settings stay equal bytes. */
+    memcpy(&read, settings, sizeof *settings);
+    VLP_TRY(vlp_recipe_each(name, text, size, set_one, &read));
+    memcpy(settings, &read, sizeof *settings);
+    return VLP_OK;
+}
+
 /* Through a stream, so that a pipe will do as well as a file. The limit refuses a data file that is
  * named by mistake. */
-vlp_status vlp_recipe_read(vlp_settings *settings, const char *path) {
+vlp_status vlp_recipe_each_of(const char *path, vlp_recipe_take take, void *user) {
     const size_t most = (size_t)1 << 20;
     vlp_status status = VLP_OK;
     vlp_source *source = NULL;
@@ -136,14 +148,29 @@ vlp_status vlp_recipe_read(vlp_settings *settings, const char *path) {
         status = vlp_fail(VLP_ERROR_FORMAT, "%s is larger than 1 MiB: not a recipe", path);
         goto out;
     }
-    VLP_CHECK(vlp_recipe_parse(settings, path, text, size));
+    VLP_CHECK(vlp_recipe_each(path, text, size, take, user));
 out:
     vlp_source_free(source);
     vlp_free(text);
     return status;
 }
 
+vlp_status vlp_recipe_read(vlp_settings *settings, const char *path) {
+    vlp_settings read;
+    memcpy(&read, settings, sizeof *settings);
+    VLP_TRY(vlp_recipe_each_of(path, set_one, &read));
+    memcpy(settings, &read, sizeof *settings);
+    return VLP_OK;
+}
+
 vlp_status vlp_recipe_write(const char *path, const vlp_settings *settings) {
+    vlp_settings plain;
+    vlp_settings_default(&plain);
+    return vlp_recipe_write_over(path, settings, &plain);
+}
+
+vlp_status vlp_recipe_write_over(const char *path, const vlp_settings *settings,
+                                 const vlp_settings *start) {
     vlp_writer *writer = NULL;
     VLP_TRY(vlp_writer_open(&writer, path));
     vlp_settings plain;
@@ -152,10 +179,11 @@ vlp_status vlp_recipe_write(const char *path, const vlp_settings *settings) {
     const vlp_setting *table = vlp_settings_table(&count);
     const char *section = "";
     for (int32_t i = 0; i < count; i++) {
-        char value[64], otherwise[64];
+        char value[64], otherwise[64], started[64];
         vlp_settings_get(value, settings, &table[i]);
         vlp_settings_get(otherwise, &plain, &table[i]);
-        if (strcmp(value, otherwise) == 0) continue;
+        vlp_settings_get(started, start, &table[i]);
+        if (strcmp(value, otherwise) == 0 && strcmp(value, started) == 0) continue;
         if (strcmp(section, table[i].section) != 0)
             vlp_writer_format(writer, "%s[%s]\n", *section ? "\n" : "", table[i].section);
         section = table[i].section;

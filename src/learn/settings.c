@@ -431,6 +431,17 @@ vlp_status vlp_settings_set(vlp_settings *settings, const char *key, const char 
     return VLP_OK;
 }
 
+vlp_status vlp_settings_assign(vlp_settings *settings, const char *text) {
+    const char *equals = text ? strchr(text, '=') : NULL;
+    char key[64];
+    if (!equals || (size_t)(equals - text) >= sizeof key)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "a setting is key=value, not '%.100s'",
+                        text ? text : "NULL");
+    memcpy(key, text, (size_t)(equals - text));
+    key[equals - text] = '\0';
+    return vlp_settings_set(settings, key, equals + 1, NULL);
+}
+
 /* ---- What no single range can say ---------------------------------------------------------------- */
 
 /* A program may have filled the members by itself, past vlp_settings_set. */

@@ -137,6 +137,9 @@ vlp_model_shape vlp_settings_shape(const vlp_settings *settings, const vlp_datas
 vlp_status vlp_settings_set(vlp_settings *settings, const char *key, const char *value,
                             const char *where);
 
+/* Sets one from "key=value". */
+vlp_status vlp_settings_assign(vlp_settings *settings, const char *text);
+
 /* Text of one value, as vlp_settings_set reads it: vlp_settings_get then vlp_settings_set gives the same
  * bits. `text` holds 64 bytes. */
 void vlp_settings_get(char text[64], const vlp_settings *settings, const vlp_setting *setting);
@@ -156,7 +159,19 @@ vlp_status vlp_settings_verify(const vlp_settings *settings, const char *text, c
 vlp_status vlp_recipe_read(vlp_settings *settings, const char *path);
 /* The settings that are not the defaults, as a recipe. */
 vlp_status vlp_recipe_write(const char *path, const vlp_settings *settings);
+/* The same for a recipe that is read over other settings than the defaults: with those that differ from
+ * them. */
+vlp_status vlp_recipe_write_over(const char *path, const vlp_settings *settings,
+                                 const vlp_settings *start);
 vlp_status vlp_recipe_parse(vlp_settings *settings, const char *name, const char *text, size_t size);
+
+/* The lines of such a file, without the meaning of their values: `take` receives each `key = value` with
+ * its place ("recipe.ini:12"). A key given twice is an error before `take` sees it; an unknown key is
+ * for `take` to refuse. The second reads a file of at most 1 MiB. */
+typedef vlp_status (*vlp_recipe_take)(void *user, const char *where, const char *key, const char *value);
+vlp_status vlp_recipe_each(const char *name, const char *text, size_t size, vlp_recipe_take take,
+                           void *user);
+vlp_status vlp_recipe_each_of(const char *path, vlp_recipe_take take, void *user);
 
 /* Checks what no single range can say: relation prediction needs cross-entropy, n3 and losses over all
  * entities need a dot model, and so on. */

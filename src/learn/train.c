@@ -77,16 +77,8 @@ static bool observe_stop(void *user) {
 /* Recipe and single settings, over what is there. */
 static vlp_status apply_settings(vlp_settings *settings, const vlp_train_options *options) {
     if (options->recipe) VLP_TRY(vlp_recipe_read(settings, options->recipe));
-    for (int32_t i = 0; i < options->setting_count; i++) {
-        const char *text = options->settings[i], *equals = text ? strchr(text, '=') : NULL;
-        char key[64];
-        if (!equals || (size_t)(equals - text) >= sizeof key)
-            return vlp_fail(VLP_ERROR_ARGUMENT, "a setting is key=value, not '%.100s'",
-                            text ? text : "NULL");
-        memcpy(key, text, (size_t)(equals - text));
-        key[equals - text] = '\0';
-        VLP_TRY(vlp_settings_set(settings, key, equals + 1, NULL));
-    }
+    for (int32_t i = 0; i < options->setting_count; i++)
+        VLP_TRY(vlp_settings_assign(settings, options->settings[i]));
     if (options->base) VLP_TRY(vlp_base_settle(settings, options->base));
     return vlp_settings_check(settings);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <time.h>
 
+#include "learn/base.h"
 #include "learn/trainer.h"
 #include "learn/validation.h"
 
@@ -28,6 +29,7 @@ static vlp_status open_work(trial_work *work, const vlp_trial *trial, const vlp_
     vlp_model_shape shape = vlp_settings_shape(settings, trial->dataset);
     VLP_TRY(vlp_model_new(&work->model, work->backend, work->compute, &shape, true));
     VLP_TRY(vlp_model_init(work->model, settings->seed, settings->init_scale));
+    if (trial->base) VLP_TRY(vlp_base_load(work->model, trial->dataset, trial->base, settings, NULL));
     return vlp_trainer_new(&work->trainer, trial->dataset, settings, work->model, NULL);
 }
 

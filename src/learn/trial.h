@@ -9,6 +9,7 @@ typedef struct vlp_trial {
     const vlp_dataset *dataset;
     const char *device;
     const vlp_observer *observer; /* its `stop` is asked, nothing else */
+    const char *base;             /* as in vlp_train_options; NULL: none */
 } vlp_trial;
 
 typedef struct vlp_trial_result {
