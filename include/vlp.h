@@ -414,10 +414,13 @@ typedef struct vlp_reference_options {
     int32_t per_head;     /* at most this many from one h_i other than h; 0: no limit */
     int32_t threads;
     const vlp_observer *observer; /* NULL: none */
+    /* Version 2: a distance is looked at where the entities that are nearer have at most this many edges
+     * together; 0: no limit. It bounds the work of a query at hubs. */
+    int64_t edges;
 } vlp_reference_options;
-#define VLP_REFERENCE_OPTIONS_VERSION 1
+#define VLP_REFERENCE_OPTIONS_VERSION 2
 #define VLP_REFERENCE_OPTIONS_INIT                                                                      \
-    { VLP_REFERENCE_OPTIONS_VERSION, 8, 8, 0, 0, NULL }
+    { VLP_REFERENCE_OPTIONS_VERSION, 8, 8, 0, 0, NULL, 0 }
 
 typedef struct vlp_query {
     int32_t entity;   /* the known one */

@@ -44,7 +44,8 @@ static void make_queries(lab *bench, queries *q, bool weigh) {
                                weigh,
                                lab_put_bytes(bench, q->edges, 2 * MOST * n * sizeof *q->edges),
                                lab_put_ids(bench, q->edge_counts, 2 * q->triples),
-                               MOST};
+                               MOST,
+                               false};
 }
 
 /* A batch on this side. */

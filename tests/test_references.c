@@ -53,6 +53,7 @@ static vlp_reference_options random_options(oracle_random *random) {
     options.max_distance = oracle_chance(random, 3) ? 8 : oracle_below(random, 9);
     options.per_head = oracle_below(random, 3);
     options.threads = 1 + oracle_below(random, 2);
+    if (oracle_chance(random, 3)) options.edges = 1 + oracle_below(random, 40);
     return options;
 }
 

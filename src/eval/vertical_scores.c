@@ -55,6 +55,7 @@ static vlp_status open_scores(void **state, const vlp_scorer_options *options) {
     mine->references = (vlp_reference_options)VLP_REFERENCE_OPTIONS_INIT;
     mine->references.count = options->references;
     mine->references.per_head = options->references_per_head;
+    mine->references.edges = options->references_edges;
     mine->references.threads = options->threads;
     mine->host_inverse_norms = vlp_alloc_zero(entities, sizeof(float));
     mine->inverse_norms = model->backend->memory->allocate(model->compute, entities * sizeof(float));

@@ -19,6 +19,59 @@ static bool independent(const vlp_settings *settings) {
     return !settings->vertical_gradient;
 }
 
+/* A search for all queries that takes longer is not worth waiting for. */
+#define LONGEST_SEARCH 60.0 /* s */
+
+/* Whether the references of a batch are found for its step. On a GPU a thread searches while the device
+ * is busy; on the CPU it would take the cores of the step itself. */
+static vlp_status choose_ahead(bool *ahead, vlp_vertical_state *mine, const vlp_trainer *trainer,
+                               const vlp_reference_options *options) {
+    const vlp_settings *settings = trainer->settings;
+    double seconds = 0;
+    *ahead = settings->references_found == VLP_REFERENCES_AHEAD;
+    if (settings->references_found == VLP_REFERENCES_BEFORE) return VLP_OK;
+    VLP_TRY(vlp_batch_references_new(&mine->ahead, trainer->dataset->graph, options, settings->seed,
+                                     trainer->batch, trainer->model->backend != &vlp_cpu_backend));
+    if (*ahead) return VLP_OK;
+    VLP_TRY(vlp_batch_references_time(&seconds, mine->ahead));
+    *ahead = seconds > LONGEST_SEARCH;
+    if (*ahead) {
+        vlp_log(trainer->observer,
+                "references of all %lld training queries would take about %.0f s: those of a batch are "
+                "found ahead of its step",
+                (long long)trainer->queries, seconds);
+        return VLP_OK;
+    }
+    vlp_batch_references_free(mine->ahead);
+    mine->ahead = NULL;
+    return VLP_OK;
+}
+
+static vlp_status allocate_ahead(vlp_vertical_state *mine, vlp_trainer *trainer) {
+    vlp_query_tables *tables = &trainer->tables;
+    const vlp_trainer_array arrays[] = {
+        {&mine->batch_edges, (int64_t)trainer->batch * tables->capacity, sizeof(vlp_reference)},
+        {&mine->batch_edge_counts, trainer->batch, sizeof(int32_t)}};
+    VLP_TRY(vlp_trainer_allocate(trainer, arrays, 2));
+    tables->edges = mine->batch_edges;
+    tables->edge_counts = mine->batch_edge_counts;
+    tables->of_batch = true;
+    return VLP_OK;
+}
+
+static vlp_status prepare(void *state, vlp_trainer *trainer, int64_t step) {
+    vlp_vertical_state *mine = state;
+    const vlp_memory_operations *memory = trainer->model->backend->memory;
+    vlp_compute *compute = trainer->model->compute;
+    if (!mine->ahead) return VLP_OK;
+    const vlp_reference *edges;
+    const int32_t *counts;
+    size_t rows = (size_t)trainer->batch, width = (size_t)trainer->tables.capacity;
+    VLP_TRY(vlp_batch_references_get(&edges, &counts, mine->ahead, step));
+    VLP_TRY(memory->upload(compute, mine->batch_edges, edges, rows * width * sizeof *edges));
+    return memory->upload(compute, mine->batch_edge_counts, counts, rows * sizeof *counts);
+}
+
 static vlp_status prepare_references(vlp_vertical_state *mine, vlp_trainer *trainer) {
     const vlp_settings *settings = trainer->settings;
     vlp_query_tables *tables = &trainer->tables;
@@ -26,8 +79,12 @@ static vlp_status prepare_references(vlp_vertical_state *mine, vlp_trainer *trai
     vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
     options.count = settings->references;
     options.per_head = settings->references_per_head;
+    options.edges = settings->references_edges;
     options.threads = settings->threads;
     options.observer = trainer->observer;
+    bool ahead;
+    VLP_TRY(choose_ahead(&ahead, mine, trainer, &options));
+    if (ahead) return allocate_ahead(mine, trainer);
     VLP_TRY(vlp_graph_references(&mine->references, trainer->dataset->graph, NULL, 0, &options));
     const int32_t *counts;
     const vlp_reference *edges = vlp_references_all(mine->references, &counts);
@@ -105,6 +162,7 @@ static void close_training(void *state) {
     vlp_vertical_state *mine = state;
     vlp_aggregator_work_free(&mine->aggregator, mine->model);
     vlp_references_free(mine->references);
+    vlp_batch_references_free(mine->ahead);
     vlp_free(mine);
 }
 
@@ -279,4 +337,5 @@ const vlp_component_training vlp_vertical_training = {.optimizer = optimizer,
                                                       .independent = independent,
                                                       .open = open_training,
                                                       .close = close_training,
+                                                      .prepare = prepare,
                                                       .step = step};

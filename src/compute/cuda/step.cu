@@ -161,16 +161,15 @@ __global__ static void choose_queries(vlp_query_tables tables, vlp_batch batch,
     int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / CHOOSE_LANES;
     int32_t lane = threadIdx.x % CHOOSE_LANES;
     if (i >= batch.count) return;
-    int64_t queries = 2 * tables.triples, at = values->step * batch.count + i;
-    int64_t query =
-        vlp_permuted(at % queries, queries, tables.seed, static_cast<uint64_t>(at / queries));
+    int64_t query = vlp_batch_query(values->step, batch.count, i, 2 * tables.triples, tables.seed);
+    int64_t row = tables.of_batch ? i : query;
     bool forward = query < tables.triples;
     if (lane == 0) set_query(tables, batch, i, query, tables.items[query % tables.triples]);
     if (!batch.reference_counts) return;
-    int32_t count = tables.edges ? tables.edge_counts[query] : 0;
+    int32_t count = tables.edges ? tables.edge_counts[row] : 0;
     if (lane == 0) batch.reference_counts[i] = count;
     for (int32_t j = lane; j < count; j += CHOOSE_LANES) {
-        vlp_triple edge = tables.items[tables.edges[query * tables.capacity + j].edge];
+        vlp_triple edge = tables.items[tables.edges[row * tables.capacity + j].edge];
         batch.reference_heads[i * tables.capacity + j] = forward ? edge.head : edge.tail;
         batch.reference_answers[i * tables.capacity + j] = forward ? edge.tail : edge.head;
     }
