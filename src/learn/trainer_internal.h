@@ -103,6 +103,7 @@ typedef struct vlp_vertical_state {
     vlp_reference *batch_edges;        /* (batch, references) of `ahead`, on the backend */
     int32_t *batch_edge_counts;        /* (batch) */
     vlp_columns columns;               /* of a sampled softmax */
+    int32_t block;                     /* rows of logits at a time */
     float *even;                       /* (batch) every query's weight in the loss */
     float *row_loss;                   /* (batch) */
     float *logits;                     /* (block, columns), rows a stride apart */

@@ -101,8 +101,8 @@ static vlp_status allocate(vlp_vertical_state *mine, vlp_trainer *trainer) {
     int64_t e = model->form.entity_width, q = model->form.query_width;
     int64_t sampled = settings->candidates > 0 ? b + settings->candidates : 0;
     int64_t shared = !settings->vertical_gradient ? 0 : sampled ? sampled : entities;
-    int64_t columns = sampled > entities ? sampled : entities;
-    int64_t cells = trainer->block * vlp_trainer_stride(trainer, columns);
+    int64_t columns = sampled ? sampled : entities;
+    int64_t cells = mine->block * vlp_trainer_stride(trainer, columns);
     int64_t padded = vlp_bf16_layout_stride(&vlp_model_entities(model)->layout);
     const vlp_trainer_array arrays[] = {
         {&chosen->reference_heads, b * capacity, sizeof(int32_t)},
@@ -150,6 +150,11 @@ static vlp_status open_training(void **state, vlp_trainer *trainer) {
     mine->model = trainer->model;
     /* Sampled candidates are gathered, and their gradient is projected: both in fp32. */
     mine->uses_bf16 = trainer->uses_bf16 && settings->candidates == 0 && !settings->vertical_gradient;
+    mine->block = trainer->block;
+    if (settings->candidates > 0) {
+        int64_t fit = LOGIT_LIMIT / ((int64_t)trainer->batch + settings->candidates);
+        mine->block = (int32_t)(fit < 1 ? 1 : fit < trainer->batch ? fit : trainer->batch);
+    }
     VLP_TRY(prepare_references(mine, trainer));
     VLP_TRY(allocate(mine, trainer));
     VLP_TRY(vlp_aggregator_work_new(&mine->aggregator, trainer->model, trainer->batch, mine->uses_bf16));
@@ -317,8 +322,8 @@ static vlp_status step(void *state, vlp_trainer *trainer) {
                            &references, trainer->batch);
     candidate_set set;
     VLP_TRY(open_candidates(&set, mine, trainer));
-    for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
-        int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
+    for (int64_t start = 0; start < trainer->batch; start += mine->block) {
+        int64_t rows = trainer->batch - start < mine->block ? trainer->batch - start : mine->block;
         if (mine->uses_bf16)
             logits_block_bf16(mine, trainer, &set, start, rows);
         else
