@@ -95,8 +95,7 @@ static const vlp_setting table[] = {
     VALUE(references_edges, 0, 1e12, "0", "vertical",
           "edges read for the references of a query at most, nearest entities first; 0: no limit"),
     ROW(references_found, VLP_SETTING_CHOICE, 0, 0, search_times, "auto", "vertical",
-        "when: those of all training queries before the first step, those of a batch ahead of its step, "
-        "or auto: ahead where all would take longer than a minute",
+        "before: of all queries; ahead: of one batch at a time; auto: ahead where all take a minute",
         true),
     VALUE(temperature, 1e-3, 1e5, "10", "vertical", "factor of the cosine before the softmax"),
     VALUE(vertical_weight, 0, 1e3, "0.5", "vertical", "alpha: weight of the vertical loss"),

@@ -33,8 +33,8 @@ static void declare_tables(vlp_model *model) {
         if (vlp_model_has(model, (vlp_component)c)) components[c]->declare(model);
 }
 
-/* Bytes of the model: values, and in training gradients and two moments of each. Never overflows. */
-static int64_t model_bytes(const vlp_model *model, bool training) {
+/* Never overflows. */
+int64_t vlp_model_bytes(const vlp_model *model, bool training) {
     double bytes = 0, parts = training ? 4 : 1;
     for (int32_t i = 0; i < model->table_count; i++)
         bytes += (double)model->tables[i].rows * model->tables[i].width * sizeof(float);
@@ -43,12 +43,12 @@ static int64_t model_bytes(const vlp_model *model, bool training) {
 
 /* Says before anything is allocated what would fit, where the backend counts its memory. */
 static vlp_status check_memory(const vlp_model *model, bool training) {
-    int64_t unused, total, needed = model_bytes(model, training);
+    int64_t unused, total, needed = vlp_model_bytes(model, training);
     bool counts = model->backend->memory->available(model->compute, &unused, &total);
     if (!counts && needed == INT64_C(1) << 62) return vlp_fail_memory("the model");
     if (!counts || needed <= unused) return VLP_OK;
     vlp_model smaller = *model;
-    while (smaller.options.dim > 1 && model_bytes(&smaller, training) > unused) {
+    while (smaller.options.dim > 1 && vlp_model_bytes(&smaller, training) > unused) {
         smaller.options.dim -= 1 + smaller.options.dim / 16;
         vlp_model_form(&smaller.form, &smaller.options);
         declare_tables(&smaller);
