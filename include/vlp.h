@@ -384,8 +384,8 @@ typedef struct vlp_random_graph_options {
     { VLP_RANDOM_GRAPH_OPTIONS_VERSION, 100000, 500000, 200, 0.01, 0, NULL }
 /* Generates a graph of any size: degrees follow a power law, entities have types and communities, and
  * half of the relations are compositions of two others. Held-out triples follow from two of train;
- * `folder` also gets rules.tsv, which names a composed relation and its two parts. Memory is of the order
- * of the largest degree. */
+ * `folder` also gets rules.tsv, which names a composed relation and its two parts. Memory is of the
+ * order of the largest degree. */
 VLP_API vlp_status vlp_random_graph_generate(vlp_import_report *out, const char *folder,
                                              const vlp_random_graph_options *options);
 
@@ -414,13 +414,10 @@ typedef struct vlp_reference_options {
     int32_t per_head;     /* at most this many from one h_i other than h; 0: no limit */
     int32_t threads;
     const vlp_observer *observer; /* NULL: none */
-    /* Version 2: a distance is looked at where the entities that are nearer have at most this many edges
-     * together; 0: no limit. It bounds the work of a query at hubs. */
-    int64_t edges;
 } vlp_reference_options;
-#define VLP_REFERENCE_OPTIONS_VERSION 2
+#define VLP_REFERENCE_OPTIONS_VERSION 1
 #define VLP_REFERENCE_OPTIONS_INIT                                                                      \
-    { VLP_REFERENCE_OPTIONS_VERSION, 8, 8, 0, 0, NULL, 0 }
+    { VLP_REFERENCE_OPTIONS_VERSION, 8, 8, 0, 0, NULL }
 
 typedef struct vlp_query {
     int32_t entity;   /* the known one */

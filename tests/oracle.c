@@ -457,32 +457,11 @@ static int64_t earlier_of_head(const oracle_view *view, int64_t position) {
     return earlier;
 }
 
-/* The farthest level such that the entities before it have at most `edges` ends of triples together. */
-static int32_t within_edges(const oracle_graph *graph, vlp_query query, int32_t max_distance,
-                            int64_t edges, unsigned mistakes) {
-    oracle_view view;
-    int32_t level = 0;
-    oracle_view_make(&view, graph, query, max_distance, mistakes);
-    for (int64_t read; level < max_distance; level++) {
-        read = 0;
-        for (int64_t i = 0; i < graph->count; i++) {
-            int32_t head = view.distance[graph->triples[i].head],
-                    tail = view.distance[graph->triples[i].tail];
-            read += (head >= 0 && head <= level) + (tail >= 0 && tail <= level);
-        }
-        if (read > edges) break;
-    }
-    oracle_view_free(&view);
-    return level;
-}
-
 int32_t oracle_references(vlp_reference *out, const oracle_graph *graph, vlp_query query,
                           const vlp_reference_options *options, unsigned mistakes) {
     oracle_view view;
     int32_t count = 0;
-    int32_t farthest = options->max_distance;
-    if (options->edges > 0) farthest = within_edges(graph, query, farthest, options->edges, mistakes);
-    oracle_view_make(&view, graph, query, farthest, mistakes);
+    oracle_view_make(&view, graph, query, options->max_distance, mistakes);
     for (int64_t i = 0; i < view.count && count < options->count; i++) {
         oracle_candidate candidate = view.candidates[i];
         bool capped = options->per_head > 0 && earlier_of_head(&view, i) >= options->per_head;
@@ -492,4 +471,24 @@ int32_t oracle_references(vlp_reference *out, const oracle_graph *graph, vlp_que
     }
     oracle_view_free(&view);
     return count;
+}
+
+int32_t oracle_references_within(vlp_reference *out, const oracle_graph *graph, vlp_query query,
+                                 const vlp_reference_options *options, int64_t edges) {
+    oracle_view view;
+    vlp_reference_options within = *options;
+    oracle_view_make(&view, graph, query, options->max_distance, 0);
+    /* The farthest level such that the entities before it have at most `edges` ends of triples. */
+    for (within.max_distance = 0; within.max_distance < options->max_distance; within.max_distance++) {
+        int64_t read = 0;
+        for (int64_t i = 0; i < graph->count; i++) {
+            int32_t head = view.distance[graph->triples[i].head],
+                    tail = view.distance[graph->triples[i].tail];
+            read +=
+                (head >= 0 && head <= within.max_distance) + (tail >= 0 && tail <= within.max_distance);
+        }
+        if (read > edges) break;
+    }
+    oracle_view_free(&view);
+    return oracle_references(out, graph, query, &within, 0);
 }

@@ -91,7 +91,7 @@ static void count_votes(int32_t *scores, const vlp_dataset *dataset, vlp_query q
     const vlp_triple *edges = vlp_dataset_triples(dataset, VLP_TRAIN, &train);
     vlp_references *found = NULL;
     const vlp_reference *list = NULL;
-    vlp_reference_options options = {1, most, 8, per_head, 1, NULL, 0};
+    vlp_reference_options options = {1, most, 8, per_head, 1, NULL};
     if (most > 0) {
         assert_int_equal(vlp_references_find(&found, dataset, &query, 1, &options), VLP_OK);
         list = vlp_references_get(found, 0, &size);

@@ -62,13 +62,13 @@ static void same_as_all(void **state) {
     for (int l = 0; l < 2; l++) {
         vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
         options.threads = 2;
-        options.edges = limits[l];
         vlp_references *all = NULL;
-        assert_int_equal(vlp_graph_references(&all, graph, NULL, 0, &options), VLP_OK);
+        assert_int_equal(vlp_graph_references_within(&all, graph, NULL, 0, &options, limits[l]), VLP_OK);
         for (int ahead = 0; ahead < 2; ahead++) {
             vlp_batch_references *batches = NULL;
             assert_int_equal(vlp_batch_references_new(&batches, graph, &options, SEED, BATCH, ahead),
                              VLP_OK);
+            vlp_batch_references_limit(batches, limits[l]);
             double seconds = -1;
             assert_int_equal(vlp_batch_references_time(&seconds, batches), VLP_OK);
             assert_true(seconds > 0);

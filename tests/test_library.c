@@ -65,6 +65,7 @@ static void header_stands_alone(void **state) {
                        "vlp_split_options split = VLP_SPLIT_OPTIONS_INIT;\n"
                        "vlp_file_options file = VLP_FILE_OPTIONS_INIT;\n"
                        "vlp_family_options family = VLP_FAMILY_OPTIONS_INIT;\n"
+                       "vlp_random_graph_options random_graph = VLP_RANDOM_GRAPH_OPTIONS_INIT;\n"
                        "vlp_reference_options reference = VLP_REFERENCE_OPTIONS_INIT;\n"
                        "vlp_audit_options audit = VLP_AUDIT_OPTIONS_INIT;\n"
                        "vlp_train_options train = VLP_TRAIN_OPTIONS_INIT;\n"

@@ -139,13 +139,14 @@ static const struct {
             __VA_ARGS__                                                                                 \
         }                                                                                               \
     }
-    ROW(vlp_dataset_options, 16),     ROW(vlp_dataset_content, 96, 112),
-    ROW(vlp_split_options, 48),       ROW(vlp_file_options, 64),
-    ROW(vlp_family_options, 32),      ROW(vlp_reference_options, 32),
-    ROW(vlp_audit_options, 48),       ROW(vlp_train_options, 64, 72),
-    ROW(vlp_run_options, 40),         ROW(vlp_evaluation_options, 48, 57),
-    ROW(vlp_predict_options, 24, 28), ROW(vlp_score_options, 24),
-    ROW(vlp_calibration_options, 32), ROW(vlp_mine_options, 48),
+    ROW(vlp_dataset_options, 16),        ROW(vlp_dataset_content, 96, 112),
+    ROW(vlp_split_options, 48),          ROW(vlp_file_options, 64),
+    ROW(vlp_family_options, 32),         ROW(vlp_reference_options, 32),
+    ROW(vlp_random_graph_options, 48),   ROW(vlp_audit_options, 48),
+    ROW(vlp_train_options, 64, 72),      ROW(vlp_run_options, 40),
+    ROW(vlp_evaluation_options, 48, 57), ROW(vlp_predict_options, 24, 28),
+    ROW(vlp_score_options, 24),          ROW(vlp_calibration_options, 32),
+    ROW(vlp_mine_options, 48),
 #undef ROW
 };
 enum { PROMISED = sizeof promised / sizeof *promised };

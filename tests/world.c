@@ -122,7 +122,7 @@ static void oracle_neighbors(double *mean, const world *w, vlp_query query, int3
     const vlp_triple *triples = vlp_dataset_triples(w->dataset, VLP_TRAIN, &train);
     vlp_references *found = NULL;
     const vlp_reference *list = NULL;
-    vlp_reference_options options = {1, most, 8, per_head, 1, NULL, 0};
+    vlp_reference_options options = {1, most, 8, per_head, 1, NULL};
     if (most > 0) {
         assert_int_equal(vlp_references_find(&found, w->dataset, &query, 1, &options), VLP_OK);
         list = vlp_references_get(found, 0, &count);

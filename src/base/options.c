@@ -17,8 +17,7 @@ KIND(vlp_file_options, VLP_FILE_OPTIONS_VERSION, END(vlp_file_options, language)
 KIND(vlp_family_options, VLP_FAMILY_OPTIONS_VERSION, END(vlp_family_options, seed));
 KIND(vlp_random_graph_options, VLP_RANDOM_GRAPH_OPTIONS_VERSION,
      END(vlp_random_graph_options, observer));
-KIND(vlp_reference_options, VLP_REFERENCE_OPTIONS_VERSION, END(vlp_reference_options, observer),
-     END(vlp_reference_options, edges));
+KIND(vlp_reference_options, VLP_REFERENCE_OPTIONS_VERSION, END(vlp_reference_options, observer));
 KIND(vlp_audit_options, VLP_AUDIT_OPTIONS_VERSION, END(vlp_audit_options, references));
 KIND(vlp_train_options, VLP_TRAIN_OPTIONS_VERSION, END(vlp_train_options, observer),
      END(vlp_train_options, time));

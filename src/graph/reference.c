@@ -274,9 +274,6 @@ static vlp_status check_options(const vlp_reference_options *options) {
     if (options->max_distance < 0 || options->max_distance > VLP_WALK_LEVELS)
         return vlp_fail(VLP_ERROR_ARGUMENT, "a reference distance of %d; the range is 0 to %d",
                         options->max_distance, VLP_WALK_LEVELS);
-    if (options->edges < 0)
-        return vlp_fail(VLP_ERROR_ARGUMENT, "%lld edges for a query; it is 0 (no limit) or more",
-                        (long long)options->edges);
     if (options->per_head < 0)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d references per entity; it is 0 (no limit) or more",
                         options->per_head);
@@ -334,7 +331,7 @@ static vlp_status seeker_new(seeker *one, const vlp_reference_finder *finder) {
     *one = (seeker){.graph = finder->graph, .index = &finder->index, .options = &finder->options};
     one->candidates = vlp_alloc((size_t)finder->options.count, sizeof(candidate));
     if (!one->candidates) return vlp_fail_memory("the search for references");
-    return vlp_walk_new(&one->walk, finder->graph, finder->options.edges);
+    return vlp_walk_new(&one->walk, finder->graph, 0);
 }
 
 vlp_status vlp_reference_finder_new(vlp_reference_finder **out, const vlp_graph *graph,
@@ -361,6 +358,10 @@ out:
     }
     *out = finder;
     return VLP_OK;
+}
+
+void vlp_reference_finder_limit(vlp_reference_finder *finder, int64_t edges) {
+    for (int i = 0; i < finder->threads; i++) vlp_walk_limit(&finder->seekers[i].walk, edges);
 }
 
 void vlp_reference_finder_free(vlp_reference_finder *finder) {
@@ -414,11 +415,18 @@ out:
 
 vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
                                 int64_t count, const vlp_reference_options *given) {
+    return vlp_graph_references_within(out, graph, queries, count, given, 0);
+}
+
+vlp_status vlp_graph_references_within(vlp_references **out, const vlp_graph *graph,
+                                       const vlp_query *queries, int64_t count,
+                                       const vlp_reference_options *given, int64_t edges) {
     *out = NULL;
     vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_reference_options, &options, given));
     vlp_reference_finder *finder = NULL;
     VLP_TRY(vlp_reference_finder_new(&finder, graph, &options));
+    vlp_reference_finder_limit(finder, edges);
     vlp_status status = vlp_reference_finder_find(out, finder, queries, count);
     vlp_reference_finder_free(finder);
     return status;

@@ -35,6 +35,11 @@ vlp_status vlp_walk_new(vlp_walk *walk, const vlp_graph *graph, int64_t limit) {
     return VLP_OK;
 }
 
+void vlp_walk_limit(vlp_walk *walk, int64_t limit) {
+    walk->limit = limit;
+    walk->head_share = 0; /* no walk has it: none is reused */
+}
+
 void vlp_walk_free(vlp_walk *walk) {
     vlp_free(walk->nodes);
     vlp_free(walk->changed);

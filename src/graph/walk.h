@@ -51,6 +51,8 @@ typedef struct vlp_walk {
 /* A level is walked to where the nodes before it have at most `limit` slots together; 0: no limit. */
 vlp_status vlp_walk_new(vlp_walk *walk, const vlp_graph *graph, int64_t limit);
 void vlp_walk_free(vlp_walk *walk);
+/* Another limit, from the next walk on. */
+void vlp_walk_limit(vlp_walk *walk, int64_t limit);
 
 /* Begins the walk for (head, left_out), -1 for none; reuses an earlier walk from the same entity. Any
  * edge can be left out. False if the entity has no slot left. */

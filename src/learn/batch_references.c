@@ -72,6 +72,10 @@ vlp_status vlp_batch_references_new(vlp_batch_references **out, const vlp_graph 
     return VLP_OK;
 }
 
+void vlp_batch_references_limit(vlp_batch_references *references, int64_t edges) {
+    vlp_reference_finder_limit(references->finder, edges);
+}
+
 /* ---- The thread ---------------------------------------------------------------------------------- */
 
 static void *run(void *own) {

@@ -12,6 +12,8 @@ vlp_status vlp_batch_references_new(vlp_batch_references **out, const vlp_graph 
                                     const vlp_reference_options *options, uint64_t seed, int32_t batch,
                                     bool ahead);
 void vlp_batch_references_free(vlp_batch_references *references);
+/* Before the first search: see vlp_reference_finder_limit. */
+void vlp_batch_references_limit(vlp_batch_references *references, int64_t edges);
 
 /* The references of the batch of a step: *out (batch, options->count), counts (batch). They are valid
  * until the next call. Steps may come in any order; the next one is the cheapest with `ahead`. */

@@ -32,6 +32,7 @@ static vlp_status choose_ahead(bool *ahead, vlp_vertical_state *mine, const vlp_
     if (settings->references_found == VLP_REFERENCES_BEFORE) return VLP_OK;
     VLP_TRY(vlp_batch_references_new(&mine->ahead, trainer->dataset->graph, options, settings->seed,
                                      trainer->batch, trainer->model->backend != &vlp_cpu_backend));
+    vlp_batch_references_limit(mine->ahead, settings->references_edges);
     if (*ahead) return VLP_OK;
     VLP_TRY(vlp_batch_references_time(&seconds, mine->ahead));
     *ahead = seconds > LONGEST_SEARCH;
@@ -79,13 +80,13 @@ static vlp_status prepare_references(vlp_vertical_state *mine, vlp_trainer *trai
     vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
     options.count = settings->references;
     options.per_head = settings->references_per_head;
-    options.edges = settings->references_edges;
     options.threads = settings->threads;
     options.observer = trainer->observer;
     bool ahead;
     VLP_TRY(choose_ahead(&ahead, mine, trainer, &options));
     if (ahead) return allocate_ahead(mine, trainer);
-    VLP_TRY(vlp_graph_references(&mine->references, trainer->dataset->graph, NULL, 0, &options));
+    VLP_TRY(vlp_graph_references_within(&mine->references, trainer->dataset->graph, NULL, 0, &options,
+                                        settings->references_edges));
     const int32_t *counts;
     const vlp_reference *edges = vlp_references_all(mine->references, &counts);
     VLP_TRY(vlp_trainer_resident(trainer, &tables->edges, edges, trainer->queries * tables->capacity,
