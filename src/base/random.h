@@ -38,7 +38,7 @@ enum vlp_stream {
 
     VLP_STREAM_BOOTSTRAP = 20,
     VLP_STREAM_CALIBRATION = 21,
-    VLP_STREAM_GRAPH = 22, /* the generated graph */
+    VLP_STREAM_GRAPH = 23, /* the generated graph */
     VLP_STREAM_TEST = 1000
 };
 

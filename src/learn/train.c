@@ -397,7 +397,7 @@ static void say_dense(const training *work) {
         return;
     char advice[128] = "";
     const char *const parts[] = {
-        trained && settings->loss == VLP_LOSS_CROSS_ENTROPY ? ", loss = negative-sampling" : "",
+        trained && settings->loss != VLP_LOSS_NEGATIVES ? ", loss = negative-sampling" : "",
         trained && settings->optimizer == VLP_ADAM ? ", optimizer = lazy-adam" : "",
         settings->vertical && settings->candidates == 0 ? ", candidates = 4096" : ""};
     snprintf(advice, sizeof advice, "%s%s%s", parts[0], parts[1], parts[2]);

@@ -28,8 +28,10 @@ static vlp_status choose_ahead(bool *ahead, vlp_vertical_state *mine, const vlp_
                                const vlp_reference_options *options) {
     const vlp_settings *settings = trainer->settings;
     double seconds = 0;
-    *ahead = settings->references_found == VLP_REFERENCES_AHEAD;
-    if (settings->references_found == VLP_REFERENCES_BEFORE) return VLP_OK;
+    /* The batch of a step is known on the host where it is of queries. */
+    bool known = settings->loss == VLP_LOSS_NEGATIVES || settings->loss == VLP_LOSS_CROSS_ENTROPY;
+    *ahead = known && settings->references_found == VLP_REFERENCES_AHEAD;
+    if (!known || settings->references_found == VLP_REFERENCES_BEFORE) return VLP_OK;
     VLP_TRY(vlp_batch_references_new(&mine->ahead, trainer->dataset->graph, options, settings->seed,
                                      trainer->batch, trainer->model->backend != &vlp_cpu_backend));
     vlp_batch_references_limit(mine->ahead, settings->references_edges);
