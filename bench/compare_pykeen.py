@@ -89,7 +89,7 @@ class Comparison:
         settings = {"model": "complex", "dim": 200, "vertical": "off", "loss": "kvsall", "optimizer": "adam",
                     "schedule": "constant", "rate": rate, "batch": batch, "label_smoothing": smoothing,
                     "init_scale": self.init, "steps": steps, "save_every": 0, **more}
-        command = [self.options.vlp, "train", self.folder, "-o", run, "--threads", "1", "--device", "cpu", "-q"]
+        command = [self.options.vlp, "train", self.folder, "-o", run, "--time", "off", "--threads", "1", "--device", "cpu", "-q"]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
         return run, run_timed(command)[1]

@@ -12,6 +12,7 @@ static const cli_command parts[] = {
     {"split", "FILE DIR", "Split a file of triples into train, valid and test", cmd_data_split},
     {"import", "[FORMAT] SRC DIR", "Make a data set from RDF, CSV, TSV or WordNet", cmd_data_import},
     {"family", "DIR", "Generate people whose relations follow known rules", cmd_data_family},
+    {"random", "DIR", "Generate a graph of any size, to measure with", cmd_data_random},
     {0}};
 
 int cmd_data(int argc, char **argv) {
@@ -59,6 +60,7 @@ typedef struct making {
     char columns[3][256]; /* names of columns */
     bool keep_inverses;
     vlp_family_options family;
+    vlp_random_graph_options random;
 } making;
 
 enum {
@@ -75,7 +77,10 @@ enum {
     KEY_LANGUAGE,
     KEY_FAMILIES,
     KEY_GENERATIONS,
-    KEY_HELD_OUT
+    KEY_HELD_OUT,
+    KEY_ENTITIES,
+    KEY_TRIPLES,
+    KEY_RELATIONS
 };
 
 #define SPLIT_OPTIONS                                                                                   \
@@ -197,7 +202,17 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         chosen->family.generations = (int32_t)cli_integer(state, "--generations", value, 2, 12);
         return 0;
     case KEY_HELD_OUT:
-        chosen->family.held_out = cli_number(state, "--held-out", value, 0, 0.4);
+        chosen->family.held_out = chosen->random.held_out =
+            cli_number(state, "--held-out", value, 0, 0.4);
+        return 0;
+    case KEY_ENTITIES:
+        chosen->random.entities = (int32_t)cli_integer(state, "--entities", value, 10, INT32_MAX);
+        return 0;
+    case KEY_TRIPLES:
+        chosen->random.triples = cli_integer(state, "--triples", value, 10, INT32_MAX);
+        return 0;
+    case KEY_RELATIONS:
+        chosen->random.relations = (int32_t)cli_integer(state, "--relations", value, 1, 10000);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -207,7 +222,8 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
 static void making_start(making *chosen) {
     *chosen = (making){.split = VLP_SPLIT_OPTIONS_INIT,
                        .file = VLP_FILE_OPTIONS_INIT,
-                       .family = VLP_FAMILY_OPTIONS_INIT};
+                       .family = VLP_FAMILY_OPTIONS_INIT,
+                       .random = VLP_RANDOM_GRAPH_OPTIONS_INIT};
     chosen->file.language = "en";
 }
 
@@ -217,6 +233,8 @@ static void apply_common(making *chosen, const cli_common *common) {
     chosen->split.seed = common->seed;
     chosen->split.observer = cli_observer(common);
     chosen->family.seed = common->seed;
+    chosen->random.seed = common->seed;
+    chosen->random.observer = cli_observer(common);
 }
 
 static int import_file(const cli_line *line, making *chosen, const char *source, const char *folder) {
@@ -320,5 +338,35 @@ int cmd_data_family(int argc, char **argv) {
     apply_common(&chosen, &line.common);
     vlp_import_report report;
     if (vlp_family_generate(&report, line.arguments[0], &chosen.family) != VLP_OK) return cli_fail();
+    return print_report(&line.common, line.arguments[0], &report);
+}
+
+int cmd_data_random(int argc, char **argv) {
+    static const struct argp_option options[] = {
+        {"entities", KEY_ENTITIES, "N", 0, "Entities (100000)", 0},
+        {"triples", KEY_TRIPLES, "N", 0, "Triples of all splits; at least as many as entities (500000)",
+         0},
+        {"relations", KEY_RELATIONS, "N", 0, "Relations (200)", 0},
+        {"held-out", KEY_HELD_OUT, "SHARE", 0,
+         "Share of the derivable triples for each of valid and test (0.01)", 0},
+        {0}};
+    static const cli_syntax syntax = {
+        "vlp data random",
+        "DIR",
+        "Generate a graph of any size, to measure with. Degrees follow a power law; entities have types "
+        "and communities; half of the relations are compositions of two others, which rules.tsv names. "
+        "Held-out triples follow from two of the training split.",
+        options,
+        parse,
+        1,
+        1};
+    making chosen;
+    making_start(&chosen);
+    cli_line line = {.own = &chosen};
+    cli_parse(&line, &syntax, argc, argv);
+    apply_common(&chosen, &line.common);
+    vlp_import_report report;
+    if (vlp_random_graph_generate(&report, line.arguments[0], &chosen.random) != VLP_OK)
+        return cli_fail();
     return print_report(&line.common, line.arguments[0], &report);
 }

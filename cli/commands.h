@@ -19,5 +19,6 @@ int cmd_data_audit(int argc, char **argv);
 int cmd_data_split(int argc, char **argv);
 int cmd_data_import(int argc, char **argv);
 int cmd_data_family(int argc, char **argv);
+int cmd_data_random(int argc, char **argv);
 
 #endif

@@ -7,7 +7,7 @@
 #include "commands.h"
 
 static const cli_command commands[] = {
-    {"data", "stats|audit|split|import|family ...",
+    {"data", "stats|audit|split|import|family|random ...",
      "Inspect, check, split, import and generate data sets", cmd_data},
     {"refs", "DIR HEAD RELATION '?' | DIR '?' RELATION TAIL", "The references of a query", cmd_refs},
     {"train", "DIR -o RUN [--recipe FILE] [--set KEY=VALUE]...", "Train a model on a data set",

@@ -370,6 +370,25 @@ typedef struct vlp_family_options {
 VLP_API vlp_status vlp_family_generate(vlp_import_report *out, const char *folder,
                                        const vlp_family_options *options);
 
+typedef struct vlp_random_graph_options {
+    int32_t version;
+    int32_t entities;  /* 10 or more; each occurs in train */
+    int64_t triples;   /* of all splits, none twice; at least as many as entities */
+    int32_t relations; /* 1 to 10000 */
+    double held_out;   /* fraction of the deducible triples for valid and for test each, 0 to 0.4 */
+    uint64_t seed;
+    const vlp_observer *observer;
+} vlp_random_graph_options;
+#define VLP_RANDOM_GRAPH_OPTIONS_VERSION 1
+#define VLP_RANDOM_GRAPH_OPTIONS_INIT                                                                   \
+    { VLP_RANDOM_GRAPH_OPTIONS_VERSION, 100000, 500000, 200, 0.01, 0, NULL }
+/* Generates a graph of any size: degrees follow a power law, entities have types and communities, and
+ * half of the relations are compositions of two others. Held-out triples follow from two of train;
+ * `folder` also gets rules.tsv, which names a composed relation and its two parts. Memory is of the
+ * order of the largest degree. */
+VLP_API vlp_status vlp_random_graph_generate(vlp_import_report *out, const char *folder,
+                                             const vlp_random_graph_options *options);
+
 /* ---- 4. Distances ---------------------------------------------------------------------------- */
 
 /* Undirected hops over the training graph, all relations alike. */

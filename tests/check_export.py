@@ -158,7 +158,7 @@ def main():
         for model in MODELS:
             run, arrays = scratch / model, scratch / f"{model}-npy"
             settings = ["steps=300", "batch=128", "negatives=32", "dim=16", "rate=0.05", "eval_every=0"]
-            command = [program, "train", data, "-o", run, "-q", "--model", model]
+            command = [program, "train", data, "-o", run, "-q", "--time", "off", "--model", model]
             for setting in settings + MODELS[model][2]:
                 command += ["--set", setting]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -169,9 +169,9 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         write_nasty(f"{work}/nasty & <odd>")
         for name, more in (("one", ["--seed", "1"]), ("two", ["--seed", "2", "--set", "vertical=off"])):
-            run("train", "nasty & <odd>", "-o", name, "--set", "steps=60", *TRAIN, *more, cwd=work)
+            run("train", "nasty & <odd>", "-o", name, "--time", "off", "--set", "steps=60", *TRAIN, *more, cwd=work)
         run("data", "family", "people", "--families", "4", "--generations", "3", "-q", cwd=work)
-        run("train", "people", "-o", "family", "--set", "steps=40", *TRAIN, cwd=work)
+        run("train", "people", "-o", "family", "--time", "off", "--set", "steps=40", *TRAIN, cwd=work)
 
         run("report", "one", "-o", "one.html", "-q", "--examples", "8", cwd=work)
         run("report", "one", "-o", "again.html", "-q", "--examples", "8", "--threads", "1", cwd=work)

@@ -472,3 +472,23 @@ int32_t oracle_references(vlp_reference *out, const oracle_graph *graph, vlp_que
     oracle_view_free(&view);
     return count;
 }
+
+int32_t oracle_references_within(vlp_reference *out, const oracle_graph *graph, vlp_query query,
+                                 const vlp_reference_options *options, int64_t edges) {
+    oracle_view view;
+    vlp_reference_options within = *options;
+    oracle_view_make(&view, graph, query, options->max_distance, 0);
+    /* The farthest level such that the entities before it have at most `edges` ends of triples. */
+    for (within.max_distance = 0; within.max_distance < options->max_distance; within.max_distance++) {
+        int64_t read = 0;
+        for (int64_t i = 0; i < graph->count; i++) {
+            int32_t head = view.distance[graph->triples[i].head],
+                    tail = view.distance[graph->triples[i].tail];
+            read +=
+                (head >= 0 && head <= within.max_distance) + (tail >= 0 && tail <= within.max_distance);
+        }
+        if (read > edges) break;
+    }
+    oracle_view_free(&view);
+    return oracle_references(out, graph, query, &within, 0);
+}

@@ -197,6 +197,9 @@ static void making(void **state) {
     NULL_REFUSED(folder, vlp_family_generate, NULL, NULL, NULL);
     VERSIONS_REFUSED(vlp_family_options, VLP_FAMILY_OPTIONS_INIT, vlp_family_generate, NULL, new_folder,
                      &options);
+    NULL_REFUSED(folder, vlp_random_graph_generate, NULL, NULL, NULL);
+    VERSIONS_REFUSED(vlp_random_graph_options, VLP_RANDOM_GRAPH_OPTIONS_INIT, vlp_random_graph_generate,
+                     NULL, new_folder, &options);
     assert_int_equal(support_count(folder), 0); /* none of these made a folder */
 }
 

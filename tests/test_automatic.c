@@ -174,6 +174,32 @@ static void test_late(void **state) {
     assert_non_null(strstr(run.memory.lines, "the time is up at step "));
 }
 
+/* On a large graph a key reads a part of it, embeddings have sampled negatives, and nothing takes the
+ * time of all entities or of all queries. */
+static void test_large(void **state) {
+    (void)state;
+    const char *folder = support_folder();
+    vlp_random_graph_options graph = VLP_RANDOM_GRAPH_OPTIONS_INIT;
+    graph.entities = 30000; /* three hops reach most of them */
+    graph.triples = 1100000;
+    graph.relations = 10;
+    must(vlp_random_graph_generate(NULL, support_path(folder, "graph"), &graph));
+    automatic_run run = {0}, embeddings = {0};
+    const char *fixed[] = {"threads=2", "path=off", "vertical=on", "dim=8"};
+    expect_trained(&run, support_path(folder, "graph"), 6, fixed, 1);
+    assert_true(run.settings.path && run.settings.path_edges > 0);
+    assert_int_equal(run.settings.model, VLP_MODEL_NONE);
+    assert_true(run.settings.eval_triples > 0);
+    assert_non_null(strstr(run.memory.lines, "GB are free"));
+    expect_trained(&embeddings, support_path(folder, "graph"), 2, fixed, 4);
+    assert_int_equal(embeddings.settings.loss, VLP_LOSS_NEGATIVES);
+    assert_int_equal(embeddings.settings.negatives_from, VLP_NEGATIVES_UNIFORM);
+    assert_int_equal(embeddings.settings.optimizer, VLP_ADAGRAD);
+    assert_true(embeddings.settings.candidates > 0 && embeddings.settings.references_edges > 0);
+    assert_int_equal(embeddings.settings.dim, 8);
+    support_remove(folder);
+}
+
 static void test_refused(void **state) {
     (void)state;
     const char *folder = support_folder();
@@ -208,6 +234,7 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_hiding), cmocka_unit_test(test_given),
                                        cmocka_unit_test(test_recipe), cmocka_unit_test(test_odd),
-                                       cmocka_unit_test(test_late),   cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_late),   cmocka_unit_test(test_large),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

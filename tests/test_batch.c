@@ -45,6 +45,7 @@ static void make_queries(lab *bench, queries *q, bool weigh) {
                                lab_put_bytes(bench, q->edges, 2 * MOST * n * sizeof *q->edges),
                                lab_put_ids(bench, q->edge_counts, 2 * q->triples),
                                MOST,
+                               false,
                                {0}};
 }
 

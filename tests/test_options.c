@@ -145,6 +145,7 @@ static const struct {
     ROW(vlp_file_options, 64),
     ROW(vlp_family_options, 32),
     ROW(vlp_reference_options, 32),
+    ROW(vlp_random_graph_options, 48),
     ROW(vlp_audit_options, 48),
     ROW(vlp_train_options, 64, 72),
     ROW(vlp_tune_options, 104),

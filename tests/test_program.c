@@ -21,7 +21,8 @@ static int set_up(void **state) {
     setenv("FOLDER", folder, 1);
     setenv("DATA", support_family(3, 3), 1);
     setenv("TRAIN",
-           "train \"$DATA\" -o \"$FOLDER/run\" -q --threads 2 --set steps=2 --set dim=8 --set batch=16 "
+           "train \"$DATA\" -o \"$FOLDER/run\" --time off -q --threads 2 --set steps=2 --set dim=8 "
+           "--set batch=16 "
            "--set negatives=4",
            1);
     unsetenv("OMP_WAIT_POLICY");
@@ -168,11 +169,11 @@ static pid_t start_stuck(const char *library, const char *name) {
     if (child == 0) {
         setenv("LD_LIBRARY_PATH", support_path(folder, library), 1);
         setenv("RUN", support_path(folder, name), 1);
-        execl(
-            "/bin/sh", "sh", "-c",
-            "exec \"$VLP_PROGRAM\" train \"$DATA\" -o \"$RUN\" -q --set steps=2 --device cpu >/dev/null "
-            "2>&1",
-            (char *)NULL);
+        execl("/bin/sh", "sh", "-c",
+              "exec \"$VLP_PROGRAM\" train \"$DATA\" -o \"$RUN\" --time off -q --set steps=2 --device "
+              "cpu >/dev/null "
+              "2>&1",
+              (char *)NULL);
         _exit(127);
     }
     for (int i = 0; access(support_path(folder, "stuck"), F_OK) != 0; i++) {
@@ -229,19 +230,21 @@ static void signals_save(void **state) {
     const char *signals[] = {"INT", "TERM", "HUP"};
     for (int i = 0; i < 3; i++) {
         char command[512];
-        snprintf(command, sizeof command,
-                 "\"$VLP_PROGRAM\" train \"$DATA\" -o \"$FOLDER/run\" -q --set steps=100000000 "
-                 "--set dim=8 --set batch=16 --set negatives=4 --device cpu & child=$!\n"
-                 "for i in $(seq 1000); do [ -s \"$FOLDER/run/train.log\" ] && break; sleep 0.05; done\n"
-                 "sleep 0.2; kill -%s $child; wait $child\n"
-                 "code=$?; [ -s \"$FOLDER/run/state.safetensors\" ] || exit 99; exit $code",
-                 signals[i]);
+        snprintf(
+            command, sizeof command,
+            "\"$VLP_PROGRAM\" train \"$DATA\" -o \"$FOLDER/run\" --time off -q --set steps=100000000 "
+            "--set dim=8 --set batch=16 --set negatives=4 --device cpu & child=$!\n"
+            "for i in $(seq 1000); do [ -s \"$FOLDER/run/train.log\" ] && break; sleep 0.05; done\n"
+            "sleep 0.2; kill -%s $child; wait $child\n"
+            "code=$?; [ -s \"$FOLDER/run/state.safetensors\" ] || exit 99; exit $code",
+            signals[i]);
         assert_int_equal(shell(command), 1);
         expect_log("vlp: stopped", true);
     }
     /* One that is ignored stays so. */
     assert_int_equal(
-        shell("trap '' HUP\n\"$VLP_PROGRAM\" train \"$DATA\" -o \"$FOLDER/run\" -q --set steps=3000 "
+        shell("trap '' HUP\n\"$VLP_PROGRAM\" train \"$DATA\" -o \"$FOLDER/run\" --time off -q --set "
+              "steps=3000 "
               "--set dim=8 --set batch=16 --set negatives=4 --device cpu & child=$!\n"
               "for i in $(seq 1000); do [ -s \"$FOLDER/run/train.log\" ] && break; sleep 0.05; done\n"
               "kill -HUP $child; wait $child"),

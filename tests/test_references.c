@@ -171,6 +171,42 @@ static void test_finder(void **state) {
     vlp_reference_finder_free(NULL);
 }
 
+/* Searches that are bounded by edges, one finder with one limit after the other. */
+static void test_limited(void **state) {
+    (void)state;
+    enum { LIMITS = 4 };
+    int64_t differ = 0;
+    for (uint64_t step = 0; step < SMALL_GRAPHS / 2; step++) {
+        oracle_random random = {SEED + 90, step, 0};
+        fixture f;
+        oracle_graph_small(&f.oracle, &random);
+        fixture_finish(&f);
+        vlp_reference_options options = random_options(&random);
+        vlp_reference_finder *finder = NULL;
+        assert_int_equal(vlp_reference_finder_new(&finder, f.graph, &options), VLP_OK);
+        for (int i = 0; i < LIMITS; i++) {
+            int64_t edges = 1 + oracle_below(&random, 40);
+            vlp_references *references = NULL;
+            vlp_reference_finder_limit(finder, edges);
+            assert_int_equal(vlp_reference_finder_find(&references, finder, NULL, 0), VLP_OK);
+            for (int64_t q = 0; q < 2 * f.oracle.count; q++) {
+                vlp_reference expected[1024], free_items[1024];
+                vlp_query query = training_query(&f.oracle, q);
+                int32_t count = oracle_references_within(expected, &f.oracle, query, &options, edges);
+                int32_t found_count = -1;
+                const vlp_reference *found = vlp_references_get(references, q, &found_count);
+                assert_int_equal(found_count, count);
+                assert_memory_equal(found, expected, (size_t)count * sizeof *expected);
+                differ += count != oracle_references(free_items, &f.oracle, query, &options, 0);
+            }
+            vlp_references_free(references);
+        }
+        vlp_reference_finder_free(finder);
+        fixture_free(&f);
+    }
+    assert_true(differ > 1000);
+}
+
 static void test_training_middle(void **state) {
     (void)state;
     for (uint64_t step = 0; step < MIDDLE_GRAPHS; step++) {
@@ -646,12 +682,19 @@ static void test_observer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hard_cases_occur), cmocka_unit_test(test_mistakes_are_caught),
-        cmocka_unit_test(test_training_small),   cmocka_unit_test(test_training_middle),
-        cmocka_unit_test(test_finder),           cmocka_unit_test(test_many_references),
-        cmocka_unit_test(test_large_star),       cmocka_unit_test(test_vanishing_mass),
-        cmocka_unit_test(test_mixtures),         cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_wrong_options),    cmocka_unit_test(test_wrong_queries),
+        cmocka_unit_test(test_hard_cases_occur),
+        cmocka_unit_test(test_mistakes_are_caught),
+        cmocka_unit_test(test_training_small),
+        cmocka_unit_test(test_training_middle),
+        cmocka_unit_test(test_finder),
+        cmocka_unit_test(test_limited),
+        cmocka_unit_test(test_many_references),
+        cmocka_unit_test(test_large_star),
+        cmocka_unit_test(test_vanishing_mass),
+        cmocka_unit_test(test_mixtures),
+        cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_wrong_options),
+        cmocka_unit_test(test_wrong_queries),
         cmocka_unit_test(test_observer),
     };
     return cmocka_run_group_tests_name("references", tests, NULL, NULL);

@@ -102,8 +102,13 @@ void *vlp_alloc(size_t count, size_t size) {
 }
 
 void *vlp_alloc_zero(size_t count, size_t size) {
-    void *memory = vlp_realloc(NULL, count, size);
-    if (memory) memset(memory, 0, count * size);
+    bool lazy = allocator.reallocate == system_reallocate;
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
+    /* Pages of calloc that are never written take neither memory nor time. */
+    void *memory = lazy ? calloc(bytes > 0 ? bytes : 1, 1) : vlp_realloc(NULL, count, size);
+    if (memory && lazy) prefer_huge_pages(memory, bytes);
+    if (memory && !lazy) memset(memory, 0, bytes);
     return memory;
 }
 

@@ -15,6 +15,8 @@ KIND(vlp_dataset_content, VLP_DATASET_CONTENT_VERSION, END(vlp_dataset_content, 
 KIND(vlp_split_options, VLP_SPLIT_OPTIONS_VERSION, END(vlp_split_options, observer));
 KIND(vlp_file_options, VLP_FILE_OPTIONS_VERSION, END(vlp_file_options, language));
 KIND(vlp_family_options, VLP_FAMILY_OPTIONS_VERSION, END(vlp_family_options, seed));
+KIND(vlp_random_graph_options, VLP_RANDOM_GRAPH_OPTIONS_VERSION,
+     END(vlp_random_graph_options, observer));
 KIND(vlp_reference_options, VLP_REFERENCE_OPTIONS_VERSION, END(vlp_reference_options, observer));
 KIND(vlp_audit_options, VLP_AUDIT_OPTIONS_VERSION, END(vlp_audit_options, references));
 KIND(vlp_train_options, VLP_TRAIN_OPTIONS_VERSION, END(vlp_train_options, observer),

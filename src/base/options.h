@@ -28,6 +28,7 @@ typedef struct vlp_options_kind {
     DO(vlp_split_options)                                                                               \
     DO(vlp_file_options)                                                                                \
     DO(vlp_family_options)                                                                              \
+    DO(vlp_random_graph_options)                                                                        \
     DO(vlp_reference_options)                                                                           \
     DO(vlp_audit_options)                                                                               \
     DO(vlp_train_options)                                                                               \

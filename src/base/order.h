@@ -47,4 +47,11 @@ VLP_FORMULA int64_t vlp_permuted(int64_t i, int64_t n, uint64_t seed, uint64_t p
     return (int64_t)at;
 }
 
+/* The query of row i in the batch of a step: passes over all queries, each in an order of its own. */
+VLP_FORMULA int64_t vlp_batch_query(int64_t step, int64_t count, int64_t i, int64_t queries,
+                                    uint64_t seed) {
+    int64_t at = step * count + i;
+    return vlp_permuted(at % queries, queries, seed, (uint64_t)(at / queries));
+}
+
 #endif

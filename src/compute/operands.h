@@ -145,6 +145,7 @@ typedef struct vlp_query_tables {
     const vlp_reference *edges; /* (2 triples, capacity) references; NULL: none */
     const int32_t *edge_counts; /* (2 triples) */
     int32_t capacity;           /* references stored per query, at most */
+    bool of_batch;              /* edges and their counts are those of the step's rows: (count, ...) */
     vlp_key_tables keys; /* count > 0: a batch is of keys, each as a query of one of its answers */
 } vlp_query_tables;
 

@@ -13,6 +13,7 @@ typedef struct vlp_scorer_options {
     const vlp_graph *trained; /* what the model was trained on, whose mean degree is a constant of the
                                  path component; NULL: `graph` */
     int32_t references, references_per_head; /* as the aggregator was trained */
+    int64_t references_edges;                /* likewise */
     int32_t batch;                           /* queries at a time */
     int32_t columns;                         /* entities at a time */
     int32_t threads;

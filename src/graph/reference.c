@@ -201,12 +201,13 @@ typedef struct job {
     const vlp_graph *graph;
     const vlp_query *queries;
     const vlp_keyed *order;
-    const int64_t *row; /* (entities + 1) into order */
+    const int64_t *group; /* (groups + 1) into order, or into the slots of the graph */
+    int64_t groups;
     vlp_references *out;
 } job;
 
-/* The query at `place` in the row of an entity, and the index of its result. */
-static vlp_query query_at(const job *work, int32_t entity, int64_t place, int64_t *index) {
+/* The query at `place` of a group, and the index of its result. */
+static vlp_query query_at(const job *work, int64_t group, int64_t place, int64_t *index) {
     if (work->queries) {
         *index = work->order[place].value;
         return work->queries[*index];
@@ -214,7 +215,7 @@ static vlp_query query_at(const job *work, int32_t entity, int64_t place, int64_
     const vlp_graph *graph = work->graph;
     int32_t relation = graph->relation[place], edge = graph->edge[place];
     *index = relation < graph->relations ? edge : graph->edges + edge;
-    return (vlp_query){entity, relation, edge};
+    return (vlp_query){(int32_t)group, relation, edge};
 }
 
 /* Groups of queries that share a walk: those whose left-out edge has the same number of slots at the
@@ -226,12 +227,11 @@ static int walk_kind(const vlp_graph *graph, const vlp_query *query) {
     return touches && edge.head != edge.tail ? 1 : 2;
 }
 
-static void find_entity(const job *work, seeker *find, int32_t entity) {
-    const int64_t *row = work->queries ? work->row : work->graph->offset;
+static void find_group(const job *work, seeker *find, int64_t group) {
     for (int kind = 0; kind < 3; kind++)
-        for (int64_t place = row[entity]; place < row[entity + 1]; place++) {
+        for (int64_t place = work->group[group]; place < work->group[group + 1]; place++) {
             int64_t index;
-            vlp_query query = query_at(work, entity, place, &index);
+            vlp_query query = query_at(work, group, place, &index);
             if (walk_kind(work->graph, &query) != kind) continue;
             work->out->counts[index] =
                 find_one(find, &query, work->out->items + index * (int64_t)work->out->capacity);
@@ -241,18 +241,18 @@ static void find_entity(const job *work, seeker *find, int32_t entity) {
 static vlp_status run(const job *work, seeker *seekers, int threads, const vlp_observer *observer) {
     bool stopped = vlp_stopped(observer);
     int64_t done = 0, total = work->out->queries;
-    const int64_t *row = work->queries ? work->row : work->graph->offset;
+    const int64_t *row = work->group;
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 16) if (total > 64)
-    for (int32_t entity = 0; entity < work->graph->entities; entity++) {
+    for (int64_t group = 0; group < work->groups; group++) {
         bool stop;
 #pragma omp atomic read
         stop = stopped;
-        if (stop || row[entity + 1] == row[entity]) continue;
+        if (stop || row[group + 1] == row[group]) continue;
         int thread = omp_get_thread_num();
-        find_entity(work, &seekers[thread], entity);
+        find_group(work, &seekers[thread], group);
         int64_t now;
 #pragma omp atomic capture
-        now = done += row[entity + 1] - row[entity];
+        now = done += row[group + 1] - row[group];
         if (thread == 0) {
             vlp_progress(observer, "references", now, total);
             if (vlp_stopped(observer)) {
@@ -297,23 +297,23 @@ static vlp_status check_queries(const vlp_graph *graph, const vlp_query *queries
     return VLP_OK;
 }
 
-/* Sorts given queries by entity. */
-static vlp_status sort_queries(vlp_keyed **order, int64_t **row, const vlp_graph *graph,
-                               const vlp_query *queries, int64_t count) {
+/* Sorts given queries by entity: the memory and the work are of the order of their number. */
+static vlp_status sort_queries(job *work, vlp_keyed **order, int64_t **group, int64_t count) {
     vlp_keyed *spare = vlp_alloc((size_t)count, sizeof *spare);
     *order = vlp_alloc((size_t)count, sizeof **order);
-    *row = vlp_alloc_zero((size_t)graph->entities + 1, sizeof **row);
-    if (!spare || !*order || !*row) {
+    *group = vlp_alloc((size_t)count + 1, sizeof **group);
+    if (!spare || !*order || !*group) {
         vlp_free(spare);
         return vlp_fail_memory("queries");
     }
-    for (int64_t i = 0; i < count; i++) {
-        (*order)[i] = (vlp_keyed){(uint32_t)queries[i].entity, i};
-        (*row)[queries[i].entity + 1]++;
-    }
-    vlp_rows_accumulate(*row, graph->entities);
+    for (int64_t i = 0; i < count; i++) (*order)[i] = (vlp_keyed){(uint32_t)work->queries[i].entity, i};
     vlp_keyed_sort(*order, spare, count);
     vlp_free(spare);
+    for (int64_t i = 0; i < count; i++)
+        if (i == 0 || (*order)[i].key != (*order)[i - 1].key) (*group)[work->groups++] = i;
+    (*group)[work->groups] = count;
+    work->order = *order;
+    work->group = *group;
     return VLP_OK;
 }
 
@@ -331,7 +331,7 @@ static vlp_status seeker_new(seeker *one, const vlp_reference_finder *finder) {
     *one = (seeker){.graph = finder->graph, .index = &finder->index, .options = &finder->options};
     one->candidates = vlp_alloc((size_t)finder->options.count, sizeof(candidate));
     if (!one->candidates) return vlp_fail_memory("the search for references");
-    return vlp_walk_new(&one->walk, finder->graph);
+    return vlp_walk_new(&one->walk, finder->graph, 0);
 }
 
 vlp_status vlp_reference_finder_new(vlp_reference_finder **out, const vlp_graph *graph,
@@ -360,6 +360,10 @@ out:
     return VLP_OK;
 }
 
+void vlp_reference_finder_limit(vlp_reference_finder *finder, int64_t edges) {
+    for (int i = 0; i < finder->threads; i++) vlp_walk_limit(&finder->seekers[i].walk, edges);
+}
+
 void vlp_reference_finder_free(vlp_reference_finder *finder) {
     if (!finder) return;
     for (int i = 0; finder->seekers && i < finder->threads; i++) {
@@ -378,7 +382,7 @@ vlp_status vlp_reference_finder_find(vlp_references **out, vlp_reference_finder 
     VLP_TRY(check_queries(graph, queries, count));
     vlp_status status = VLP_OK;
     vlp_keyed *order = NULL;
-    int64_t *row = NULL;
+    int64_t *group = NULL;
     vlp_references *references = vlp_alloc_zero(1, sizeof *references);
     if (!references) return vlp_fail_memory("references");
     references->queries = queries ? count : 2 * graph->edges;
@@ -390,12 +394,17 @@ vlp_status vlp_reference_finder_find(vlp_references **out, vlp_reference_finder 
         status = vlp_fail_memory("references");
         goto out;
     }
-    if (queries) VLP_CHECK(sort_queries(&order, &row, graph, queries, count));
-    VLP_CHECK(run(&(job){graph, queries, order, row, references}, finder->seekers, finder->threads,
-                  finder->options.observer));
+    job work = {.graph = graph, .queries = queries, .out = references};
+    if (queries) {
+        VLP_CHECK(sort_queries(&work, &order, &group, count));
+    } else {
+        work.group = graph->offset;
+        work.groups = graph->entities;
+    }
+    VLP_CHECK(run(&work, finder->seekers, finder->threads, finder->options.observer));
 out:
     vlp_free(order);
-    vlp_free(row);
+    vlp_free(group);
     if (status != VLP_OK) {
         vlp_references_free(references);
         return status;
@@ -406,11 +415,18 @@ out:
 
 vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
                                 int64_t count, const vlp_reference_options *given) {
+    return vlp_graph_references_within(out, graph, queries, count, given, 0);
+}
+
+vlp_status vlp_graph_references_within(vlp_references **out, const vlp_graph *graph,
+                                       const vlp_query *queries, int64_t count,
+                                       const vlp_reference_options *given, int64_t edges) {
     *out = NULL;
     vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_reference_options, &options, given));
     vlp_reference_finder *finder = NULL;
     VLP_TRY(vlp_reference_finder_new(&finder, graph, &options));
+    vlp_reference_finder_limit(finder, edges);
     vlp_status status = vlp_reference_finder_find(out, finder, queries, count);
     vlp_reference_finder_free(finder);
     return status;

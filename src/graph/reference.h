@@ -14,12 +14,19 @@ typedef struct vlp_reference_finder vlp_reference_finder;
 vlp_status vlp_reference_finder_new(vlp_reference_finder **out, const vlp_graph *graph,
                                     const vlp_reference_options *options);
 void vlp_reference_finder_free(vlp_reference_finder *finder);
+/* Bounds the search of a query at hubs: a distance is looked at where the entities that are nearer have
+ * at most `edges` edges together; 0: no limit. */
+void vlp_reference_finder_limit(vlp_reference_finder *finder, int64_t edges);
 vlp_status vlp_reference_finder_find(vlp_references **out, vlp_reference_finder *finder,
                                      const vlp_query *queries, int64_t count);
 
 /* As vlp_references_find, on a graph. */
 vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
                                 int64_t count, const vlp_reference_options *options);
+/* The same, with the limit of vlp_reference_finder_limit. */
+vlp_status vlp_graph_references_within(vlp_references **out, const vlp_graph *graph,
+                                       const vlp_query *queries, int64_t count,
+                                       const vlp_reference_options *options, int64_t edges);
 
 /* The references of all queries, (queries, N); the first counts[i] of row i are valid. */
 const vlp_reference *vlp_references_all(const vlp_references *references, const int32_t **counts);

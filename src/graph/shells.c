@@ -186,8 +186,8 @@ static int32_t near_shells(near_search *search, const vlp_skeleton *skeleton, in
                 if (search->mark[next] == entity + 1) continue;
                 search->mark[next] = entity + 1;
                 search->queue[filled++] = next;
+                if (d > 1 && filled - 1 > maximum) return d - 1; /* a hub is not read to its end */
             }
-            if (d > 1 && filled - 1 > maximum) return d - 1;
         }
         start = search->level_end[d - 1];
         if (sorted)
@@ -204,9 +204,13 @@ static bool near_pass(vlp_shells *shells, const vlp_skeleton *skeleton, near_sea
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 256)
     for (int32_t entity = 0; entity < shells->nodes; entity++) {
         int thread = omp_get_thread_num();
-        if (thread == 0 && entity % 256 == 0 && vlp_stopped(observer)) {
+        if (thread == 0 && entity % 256 == 0) {
+            vlp_progress(observer, "near entities", (int64_t)pass * shells->nodes + entity,
+                         2 * (int64_t)shells->nodes);
+            if (vlp_stopped(observer)) {
 #pragma omp atomic write
-            stopped = true;
+                stopped = true;
+            }
         }
         bool stop;
 #pragma omp atomic read

@@ -18,8 +18,8 @@ static void list_add(vlp_node_list *list, int32_t node) {
     list->items[list->count++] = node;
 }
 
-vlp_status vlp_walk_new(vlp_walk *walk, const vlp_graph *graph) {
-    *walk = (vlp_walk){.graph = graph, .head = -1, .without = -1, .epoch = 1};
+vlp_status vlp_walk_new(vlp_walk *walk, const vlp_graph *graph, int64_t limit) {
+    *walk = (vlp_walk){.graph = graph, .head = -1, .without = -1, .epoch = 1, .limit = limit};
     size_t entities = (size_t)graph->entities;
     walk->nodes = vlp_alloc(entities, sizeof *walk->nodes);
     walk->changed = vlp_alloc(entities, sizeof *walk->changed);
@@ -33,6 +33,11 @@ vlp_status vlp_walk_new(vlp_walk *walk, const vlp_graph *graph) {
     }
     for (size_t i = 0; i < entities; i++) walk->nodes[i].level = VLP_WALK_NOWHERE;
     return VLP_OK;
+}
+
+void vlp_walk_limit(vlp_walk *walk, int64_t limit) {
+    walk->limit = limit;
+    walk->head_share = 0; /* no walk has it: none is reused */
 }
 
 void vlp_walk_free(vlp_walk *walk) {
@@ -67,6 +72,7 @@ static void restart(vlp_walk *walk, int32_t head, uint64_t head_share, int64_t w
     walk->level_start[0] = 0;
     walk->level_start[1] = 1;
     walk->levels = 1;
+    walk->read = 0;
 }
 
 static uint64_t own_share(const vlp_walk *walk, int32_t node) {
@@ -101,6 +107,19 @@ static void extend(vlp_walk *walk) {
     }
     walk->level_start[level + 1] = walk->order.count;
     walk->levels++;
+}
+
+/* Whether the limit allows to read the slots of the last level; counts them. */
+static bool may_extend(vlp_walk *walk) {
+    if (walk->limit == 0) return true;
+    int32_t level = walk->levels - 1;
+    int64_t read = walk->read;
+    for (int32_t i = walk->level_start[level]; i < walk->level_start[level + 1]; i++) {
+        read += vlp_graph_degree(walk->graph, walk->order.items[i]);
+        if (read > walk->limit) return false;
+    }
+    walk->read = read;
+    return true;
 }
 
 /* ---- The repair ---------------------------------------------------------------------------------- */
@@ -208,7 +227,7 @@ bool vlp_walk_start(vlp_walk *walk, int32_t head, int64_t left_out) {
     uint64_t share = VLP_WALK_UNIT / (uint64_t)degree;
     /* An edge between the start entity and another node can be repaired, which is worthwhile if the
      * walk serves several queries. */
-    bool repair = own == 1 && degree >= REPAIR_DEGREE;
+    bool repair = walk->limit == 0 && own == 1 && degree >= REPAIR_DEGREE;
     int64_t without = repair ? -1 : left_out;
     forget_repair(walk);
     if (walk->head != head || walk->head_share != share || walk->without != without)
@@ -223,7 +242,10 @@ bool vlp_walk_start(vlp_walk *walk, int32_t head, int64_t left_out) {
 
 bool vlp_walk_advance(vlp_walk *walk, int32_t level) {
     assert(level <= VLP_WALK_LEVELS);
-    while (walk->levels <= level) extend(walk);
+    while (walk->levels <= level) {
+        if (!may_extend(walk)) return false;
+        extend(walk);
+    }
     if (walk->repaired)
         while (walk->repair_level < level) repair_next(walk);
     return walk->level_start[level + 1] > walk->level_start[level] || walk->orphans.count > 0 ||

@@ -34,6 +34,8 @@ typedef struct vlp_walk {
     vlp_node_list order;  /* nodes in the order of their levels */
     int32_t level_start[VLP_WALK_LEVELS + 2];
     int32_t levels; /* levels 0 .. levels - 1 are complete */
+    int64_t limit;  /* of `read`; 0: none. With a limit, walks are not repaired */
+    int64_t read;   /* slots of the nodes of the levels before the last */
     /* The repair for one left-out edge. */
     bool repaired;
     int32_t answer;                  /* the other end of the edge */
@@ -46,14 +48,18 @@ typedef struct vlp_walk {
     vlp_node_list arrived;           /* former orphans whose new level is `repair_level` */
 } vlp_walk;
 
-vlp_status vlp_walk_new(vlp_walk *walk, const vlp_graph *graph);
+/* A level is walked to where the nodes before it have at most `limit` slots together; 0: no limit. */
+vlp_status vlp_walk_new(vlp_walk *walk, const vlp_graph *graph, int64_t limit);
 void vlp_walk_free(vlp_walk *walk);
+/* Another limit, from the next walk on. */
+void vlp_walk_limit(vlp_walk *walk, int64_t limit);
 
 /* Begins the walk for (head, left_out), -1 for none; reuses an earlier walk from the same entity. Any
  * edge can be left out. False if the entity has no slot left. */
 bool vlp_walk_start(vlp_walk *walk, int32_t head, int64_t left_out);
 
-/* Completes `level`, in ascending order; false if no node is at this level or beyond. */
+/* Completes `level`, in ascending order; false if no node is at this level or beyond, or the limit does
+ * not allow to see them. */
 bool vlp_walk_advance(vlp_walk *walk, int32_t level);
 
 /* The node in the walk without the left-out edge. */

@@ -2,9 +2,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/distance.h"
+#include "graph/walk.h"
 #include "learn/trial.h"
 
 /* What is known of a graph before anything is trained. */
@@ -14,6 +16,7 @@ typedef struct graph_facts {
     double linked_train, linked_valid;
     double within[VLP_PATH_MAX_LAYERS + 1]; /* share of validation pairs within so many hops */
     int64_t pairs;                          /* of the validation split that were looked at */
+    int64_t needed_edges; /* of a large graph: that reach most validation answers; 0: all */
 } graph_facts;
 
 enum {
@@ -24,8 +27,14 @@ enum {
     LEAST_PAIRS = 20,    /* below, the validation split decides nothing */
     ENOUGH_STEPS = 5000, /* of 32 keys: fewer cost accuracy on any graph seen so far */
     ENOUGH_PASSES = 4,
-    TRIALS = 30,     /* as long as the first that fit into the time */
-    MOST_PASSES = 10 /* of those that no trial has chosen */
+    TRIALS = 30,           /* as long as the first that fit into the time */
+    MOST_PASSES = 10,      /* of those that no trial has chosen */
+    LARGE_GRAPH = 1000000, /* triples: more are counted around a few entities first */
+    WIDE_BALL = 1000000,   /* counting ends there */
+    LEAST_EDGES = 10000,   /* read for a key, where not all within its layers are */
+    MOST_EDGES = 100000,
+    REFERENCE_EDGES = 2000, /* read for the references of a query there */
+    SAMPLED_CANDIDATES = 4096
 };
 
 /* ---- The graph ----------------------------------------------------------------------------------- */
@@ -54,6 +63,40 @@ static double linked_share(const vlp_graph *graph, const vlp_triple *triples, in
     return count > 0 ? (double)linked / (double)count : 0;
 }
 
+static int compare_counts(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The slots of the entities within `hops` of an entity; WIDE_BALL where they are more. */
+static int64_t ball_slots(vlp_walk *walk, int32_t from, int32_t hops) {
+    if (!vlp_walk_start(walk, from, -1)) return 0;
+    vlp_walk_advance(walk, hops + 1);
+    return walk->levels > hops + 1 ? walk->read : WIDE_BALL;
+}
+
+/* Of a large graph: the edges around an entity that reach nine of ten validation answers, from either
+ * side, where all edges within LEAST_LAYERS hops are too many. */
+static vlp_status find_edges(graph_facts *facts, const vlp_graph *graph, const vlp_triple *pairs,
+                             const int32_t *hops, int64_t count) {
+    int64_t needed[2 * SAMPLED_PAIRS], reached = 0;
+    double all = 0;
+    if (graph->edges <= LARGE_GRAPH) return VLP_OK;
+    vlp_walk walk;
+    VLP_TRY(vlp_walk_new(&walk, graph, WIDE_BALL));
+    for (int64_t i = 0; i < 2 * count; i++) {
+        int32_t from = i < count ? pairs[i].head : pairs[i - count].tail, far = hops[i % count];
+        all += (double)ball_slots(&walk, from, LEAST_LAYERS - 1);
+        if (far >= 0 && far < VLP_WALK_LEVELS) needed[reached++] = ball_slots(&walk, from, far);
+    }
+    vlp_walk_free(&walk);
+    if (reached == 0 || all / (2 * (double)count) <= 2 * MOST_EDGES) return VLP_OK;
+    qsort(needed, (size_t)reached, sizeof *needed, compare_counts);
+    int64_t most = needed[reached * 9 / 10];
+    facts->needed_edges = most < LEAST_EDGES ? LEAST_EDGES : most > MOST_EDGES ? MOST_EDGES : most;
+    return VLP_OK;
+}
+
 /* Distances of as many validation pairs as a search over the graph allows in short time. */
 static vlp_status find_distances(graph_facts *facts, const vlp_dataset *dataset) {
     const vlp_triple_list *valid = &dataset->splits[VLP_VALID];
@@ -68,6 +111,7 @@ static vlp_status find_distances(graph_facts *facts, const vlp_dataset *dataset)
     vlp_status status = vlp_skeleton_pairs(hops, skeleton, pairs, count, dataset->threads);
     vlp_skeleton_free(skeleton);
     VLP_TRY(status);
+    VLP_TRY(find_edges(facts, dataset->graph, pairs, hops, count));
     for (int64_t i = 0; i < count; i++)
         for (int32_t l = hops[i] < 0 ? VLP_PATH_MAX_LAYERS + 1 : hops[i]; l <= VLP_PATH_MAX_LAYERS; l++)
             facts->within[l] += 1 / (double)count;
@@ -138,6 +182,7 @@ static void choose_path(automatic *work) {
     CHOOSE(work, path, true);
     CHOOSE(work, path_layers, layers_for(facts));
     CHOOSE(work, path_hide, pair ? VLP_PATH_HIDE_PAIR : VLP_PATH_HIDE_EDGE);
+    CHOOSE(work, path_edges, facts->needed_edges);
     CHOOSE(work, path_rate, 0.005);
     CHOOSE(work, path_far, work->gpu ? 1 : 0.125);
     CHOOSE(work, precision, VLP_PRECISION_BF16);
@@ -148,6 +193,8 @@ static void choose_path(automatic *work) {
 
 static vlp_status measure(automatic *work) {
     double seconds = 0.01 * budget(work);
+    vlp_progress(work->from->observer, "planning, seconds", (int64_t)(vlp_trial_clock() - work->started),
+                 (int64_t)budget(work));
     return vlp_trial_measure(&work->cost, &work->trial, &work->settings,
                              seconds < 0.05 ? 0.05
                              : seconds > 3  ? 3
@@ -156,10 +203,42 @@ static vlp_status measure(automatic *work) {
 
 /* ---- Embeddings ---------------------------------------------------------------------------------- */
 
+/* Whether 1-to-All cross-entropy can be done in the time at all, by more operations a second than any
+ * device has today: measuring it would take long. */
+static bool has_time_for_all(const automatic *work, double passes) {
+    const vlp_graph *graph = work->from->dataset->graph;
+    double operations = 6 * passes * 2 * (double)graph->edges * graph->entities * 100;
+    return operations / (work->gpu ? 1e16 : 1e13) < left(work);
+}
+
+/* Sampled negatives and rows that a step touches alone: a step costs the same on any graph. */
+static void choose_sampled(automatic *work, double passes) {
+    double queries = 2 * (double)work->from->dataset->graph->edges;
+    CHOOSE(work, model, VLP_MODEL_COMPLEX);
+    CHOOSE(work, dim, 64);
+    CHOOSE(work, loss, VLP_LOSS_NEGATIVES);
+    CHOOSE(work, negatives, 64);
+    CHOOSE(work, negatives_from, VLP_NEGATIVES_UNIFORM);
+    CHOOSE(work, query_weights, false);
+    CHOOSE(work, vertical, false);
+    if (work->from->dataset->graph->entities > SAMPLED_CANDIDATES)
+        CHOOSE(work, candidates, SAMPLED_CANDIDATES);
+    CHOOSE(work, references_edges, REFERENCE_EDGES);
+    CHOOSE(work, optimizer, VLP_ADAGRAD);
+    CHOOSE(work, rate, 0.1);
+    CHOOSE(work, schedule, VLP_CONSTANT);
+    CHOOSE(work, batch, 1000);
+    CHOOSE(work, steps, (int64_t)ceil(passes * queries / work->settings.batch));
+}
+
 /* ComplEx against all entities with N3, for a number of passes over the queries of train; of another
  * model that was given, only the number of steps. */
 static void choose_embeddings(automatic *work, double passes) {
     double queries = 2 * (double)work->from->dataset->graph->edges;
+    if (!has_time_for_all(work, 1)) {
+        choose_sampled(work, passes);
+        return;
+    }
     CHOOSE(work, model, VLP_MODEL_COMPLEX);
     if (vlp_model_is_dot(vlp_model_row_of(work->settings.model))) {
         CHOOSE(work, dim, work->settings.model != VLP_MODEL_COMPLEX ? 200 : work->gpu ? 1000 : 100);
@@ -345,10 +424,16 @@ static vlp_status measure_embeddings(automatic *work, double *seconds) {
  * they are cheap: the sum is chosen on the validation split in any case. */
 static vlp_status add_embeddings(automatic *work, bool asked) {
     double seconds, part = work->trials > 0 ? 0.4 : 0.25;
+    if (!asked && !has_time_for_all(work, EMBEDDING_PASSES)) return VLP_OK;
     VLP_TRY(measure_embeddings(work, &seconds));
     if (!asked && seconds > part * left(work)) return VLP_OK;
     vlp_settings path = work->settings;
     choose_embeddings(work, EMBEDDING_PASSES);
+    if (seconds > part * left(work)) { /* asked for: as much as there is time for */
+        double share = part * left(work) / seconds;
+        CHOOSE(work, steps, (int64_t)fmax(share * (double)work->settings.steps, 1));
+        seconds *= share;
+    }
     work->embedding_time = seconds;
     if (asked || work->trials == 0) return VLP_OK;
     if (!has_time(work, 1)) {
@@ -429,6 +514,9 @@ static void say_plan(const automatic *work) {
     if (work->settings.path)
         vlp_log(work->from->observer, "plan: %.3g passes of the path model, %lld steps of %.3g ms",
                 work->settings.path_passes, (long long)work->cost.steps, 1e3 * work->cost.step);
+    vlp_log(work->from->observer, "plan: the model takes %.2f GB of %s memory, %.1f GB are free",
+            1e-9 * (double)work->cost.bytes, work->gpu ? "the GPU's" : "the host's",
+            1e-9 * (double)work->cost.free_bytes);
     vlp_log(work->from->observer, "plan: %.0f s are spent, training will take about %.0f s",
             vlp_trial_clock() - work->started, seconds);
 }

@@ -21,6 +21,8 @@ typedef struct vlp_component_training {
     /* Recomputes what follows from the tables, after they were changed by others than updates.
      * Optional. */
     vlp_status (*refresh)(void *state, vlp_trainer *trainer);
+    /* Gives the backend what the host computes for a step of the stage, before it begins. Optional. */
+    vlp_status (*prepare)(void *state, vlp_trainer *trainer, int64_t step);
     /* Clears gradients that several add to, before the batch is chosen. Optional. */
     void (*clear)(void *state, vlp_trainer *trainer);
     /* The loss of the chosen batch (vlp_trainer_add_loss) and the gradients of its tables. */

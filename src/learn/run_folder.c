@@ -172,14 +172,16 @@ typedef struct host_copies {
 static vlp_status copy_table(host_copies *copies, const vlp_model *model, const vlp_table *table,
                              const float *values, const char *suffix) {
     size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
-    float *host = vlp_alloc(bytes, 1);
-    if (!host) return vlp_fail_memory("saving");
     int32_t at = copies->count++;
-    copies->memory[at] = host;
-    VLP_TRY(model->backend->memory->download(model->compute, host, values, bytes));
+    if (model->backend != &vlp_cpu_backend) { /* the CPU's tables are written as they are */
+        float *host = copies->memory[at] = vlp_alloc(bytes, 1);
+        if (!host) return vlp_fail_memory("saving");
+        VLP_TRY(model->backend->memory->download(model->compute, host, values, bytes));
+        values = host;
+    }
     snprintf(copies->names[at], sizeof copies->names[at], "%s%s", table->name, suffix);
     copies->tensors[at] =
-        (vlp_tensor){copies->names[at], VLP_F32, 2, {table->rows, table->width, 0, 0}, host};
+        (vlp_tensor){copies->names[at], VLP_F32, 2, {table->rows, table->width, 0, 0}, values};
     return VLP_OK;
 }
 

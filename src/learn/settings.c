@@ -27,6 +27,7 @@ static const char *const trained[] = {"all", "aggregator", "path", NULL};
 static const char *const states[] = {"reached", "all", NULL};
 static const char *const hiding[] = {"edge", "pair", NULL};
 /* A whole number may have choices too: words for 0 and what follows. */
+static const char *const search_times[] = {"auto", "before", "ahead", NULL};
 static const char *const all_candidates[] = {"all", NULL};
 
 #define TYPE(member)                                                                                    \
@@ -96,6 +97,11 @@ static const vlp_setting table[] = {
           "references per query; 0: an aggregator without references, as a control"),
     VALUE(references_per_head, 0, 1024, "0", "vertical",
           "at most this many from one head entity other than the query's; 0: no limit"),
+    VALUE(references_edges, 0, 1e12, "0", "vertical",
+          "edges read for the references of a query at most, nearest entities first; 0: no limit"),
+    ROW(references_found, VLP_SETTING_CHOICE, 0, 0, search_times, "auto", "vertical",
+        "before: of all queries; ahead: of one batch at a time; auto: ahead where all take a minute",
+        true),
     VALUE(temperature, 1e-3, 1e5, "10", "vertical", "factor of the cosine before the softmax"),
     VALUE(vertical_weight, 0, 1e3, "0.5", "vertical", "alpha: weight of the vertical loss"),
     VALUE(vertical_rate, 0, 1e3, "0", "vertical", "learning rate of the aggregator's matrices; 0: rate"),

@@ -26,6 +26,11 @@ typedef enum vlp_schedule { VLP_CONSTANT = 0, VLP_STEP, VLP_LINEAR, VLP_COSINE }
 typedef enum vlp_path_states { VLP_PATH_STATES_REACHED = 0, VLP_PATH_STATES_ALL } vlp_path_states;
 
 typedef enum vlp_precision { VLP_PRECISION_FP32 = 0, VLP_PRECISION_BF16 } vlp_precision;
+typedef enum vlp_references_found {
+    VLP_REFERENCES_AUTO = 0,
+    VLP_REFERENCES_BEFORE,
+    VLP_REFERENCES_AHEAD
+} vlp_references_found;
 typedef enum vlp_trains { VLP_TRAINS_ALL = 0, VLP_TRAINS_AGGREGATOR, VLP_TRAINS_PATH } vlp_trains;
 
 typedef struct vlp_settings {
@@ -52,6 +57,8 @@ typedef struct vlp_settings {
     bool vertical;
     int32_t references; /* N; 0: an aggregator without references (the control) */
     int32_t references_per_head;
+    int64_t references_edges; /* that are read for a query's references; 0: no limit */
+    int32_t references_found; /* vlp_references_found */
     double temperature;
     double vertical_weight; /* alpha */
     double vertical_rate;   /* of the aggregator's matrices; 0: rate */

@@ -378,6 +378,26 @@ static vlp_status write_folder(training *work) {
     return vlp_run_folder_write_config(work->folder, &work->settings, &work->facts);
 }
 
+/* Says which settings make every step work on all rows of a large table, and what would not. */
+static void say_dense(const training *work) {
+    enum { LARGE_TABLE = 1000000 };
+    const vlp_settings *settings = &work->settings;
+    int32_t entities = vlp_dataset_entity_count(work->dataset);
+    bool trained = settings->trains == VLP_TRAINS_ALL;
+    if (entities < LARGE_TABLE || settings->model == VLP_MODEL_NONE ||
+        settings->trains == VLP_TRAINS_PATH)
+        return;
+    char advice[128] = "";
+    const char *const parts[] = {
+        trained && settings->loss != VLP_LOSS_NEGATIVES ? ", loss = negative-sampling" : "",
+        trained && settings->optimizer == VLP_ADAM ? ", optimizer = lazy-adam" : "",
+        settings->vertical && settings->candidates == 0 ? ", candidates = 4096" : ""};
+    snprintf(advice, sizeof advice, "%s%s%s", parts[0], parts[1], parts[2]);
+    if (*advice)
+        vlp_log(&work->observer, "every step works on all %d entities; these settings do not: %s",
+                entities, advice + 2);
+}
+
 static vlp_status begin(training *work, const char *base) {
     bool found = false;
     if (!work->created) VLP_TRY(load_state(work, &found));
@@ -385,6 +405,7 @@ static vlp_status begin(training *work, const char *base) {
     if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->bf16 &&
         work->settings.model != VLP_MODEL_NONE && !work->settings.path)
         vlp_log(&work->observer, "precision = bf16 is for a GPU: embeddings are trained in fp32");
+    say_dense(work);
     VLP_TRY(write_folder(work));
     /* With the new settings on disk, a state of before has to say which of them it was made with. */
     if (found && work->changed)

@@ -357,6 +357,9 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
         if (stage.components >> c & 1)
             values.rates[c] = (float)scheduled_rate(trainer, c, step - stage.first);
     VLP_TRY(refresh(trainer));
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (stage.components >> c & 1 && trainings[c]->prepare)
+            VLP_TRY(trainings[c]->prepare(trainer->states[c], trainer, step - stage.first));
     vlp_plan **plan = &trainer->plans[stage.components];
     if (!*plan) *plan = backend->steps->plan_new(model->compute);
     if (!*plan) return vlp_fail_memory("a step");

@@ -3,6 +3,7 @@
 #define VLP_LEARN_TRAINER_INTERNAL_H
 
 #include "compute/paths.h"
+#include "learn/batch_references.h"
 #include "learn/component.h"
 
 /* Logits of one block of rows: at most this many numbers. */
@@ -104,8 +105,12 @@ vlp_pairs vlp_horizontal_pairs(const vlp_horizontal_state *state, const vlp_trai
 
 typedef struct vlp_vertical_state {
     const vlp_model *model;
-    vlp_references *references;        /* of all training queries */
+    vlp_references *references;        /* of all training queries; NULL: `ahead` */
+    vlp_batch_references *ahead;       /* of one batch at a time */
+    vlp_reference *batch_edges;        /* (batch, references) of `ahead`, on the backend */
+    int32_t *batch_edge_counts;        /* (batch) */
     vlp_columns columns;               /* of a sampled softmax */
+    int32_t block;                     /* rows of logits at a time */
     float *even;                       /* (batch) every query's weight in the loss */
     float *row_loss;                   /* (batch) */
     float *logits;                     /* (block, columns), rows a stride apart */

@@ -23,11 +23,15 @@ double vlp_trial_clock(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static vlp_status open_work(trial_work *work, const vlp_trial *trial, const vlp_settings *settings) {
+static vlp_status open_work(vlp_trial_result *out, trial_work *work, const vlp_trial *trial,
+                            const vlp_settings *settings) {
     VLP_TRY(vlp_backend_find(&work->backend, trial->device ? trial->device : "auto"));
     VLP_TRY(work->backend->open(&work->compute, settings->threads));
+    int64_t total;
+    if (!work->backend->memory->available(work->compute, &out->free_bytes, &total)) out->free_bytes = 0;
     vlp_model_shape shape = vlp_settings_shape(settings, trial->dataset);
     VLP_TRY(vlp_model_new(&work->model, work->backend, work->compute, &shape, true));
+    out->bytes = vlp_model_bytes(work->model, true);
     VLP_TRY(vlp_model_init(work->model, settings->seed, settings->init_scale));
     if (trial->base) VLP_TRY(vlp_base_load(work->model, trial->dataset, trial->base, settings, NULL));
     return vlp_trainer_new(&work->trainer, trial->dataset, settings, work->model, NULL);
@@ -79,7 +83,7 @@ vlp_status vlp_trial_measure(vlp_trial_result *out, const vlp_trial *trial, cons
     few.eval_triples = MEASURED_TRIPLES;
     *out = (vlp_trial_result){.mrr = NAN};
     double start = vlp_trial_clock();
-    vlp_status status = open_work(&work, trial, settings);
+    vlp_status status = open_work(out, &work, trial, settings);
     out->setup = vlp_trial_clock() - start;
     if (status == VLP_OK) status = measure(out, &work, seconds);
     if (status == VLP_OK) status = validate(out, &work, trial, &few);
@@ -108,7 +112,7 @@ vlp_status vlp_trial_train(vlp_trial_result *out, const vlp_trial *trial, const 
     trial_work work = {0};
     *out = (vlp_trial_result){.mrr = NAN};
     double start = vlp_trial_clock();
-    vlp_status status = open_work(&work, trial, settings);
+    vlp_status status = open_work(out, &work, trial, settings);
     out->setup = vlp_trial_clock() - start;
     if (status == VLP_OK) status = train(out, &work, trial->observer);
     if (status == VLP_OK) status = validate(out, &work, trial, settings);

@@ -19,6 +19,62 @@ static bool independent(const vlp_settings *settings) {
     return !settings->vertical_gradient;
 }
 
+/* A search for all queries that takes longer is not worth waiting for. */
+#define LONGEST_SEARCH 60.0 /* s */
+
+/* Whether the references of a batch are found for its step. On a GPU a thread searches while the device
+ * is busy; on the CPU it would take the cores of the step itself. */
+static vlp_status choose_ahead(bool *ahead, vlp_vertical_state *mine, const vlp_trainer *trainer,
+                               const vlp_reference_options *options) {
+    const vlp_settings *settings = trainer->settings;
+    double seconds = 0;
+    /* The batch of a step is known on the host where it is of queries. */
+    bool known = settings->loss == VLP_LOSS_NEGATIVES || settings->loss == VLP_LOSS_CROSS_ENTROPY;
+    *ahead = known && settings->references_found == VLP_REFERENCES_AHEAD;
+    if (!known || settings->references_found == VLP_REFERENCES_BEFORE) return VLP_OK;
+    VLP_TRY(vlp_batch_references_new(&mine->ahead, trainer->dataset->graph, options, settings->seed,
+                                     trainer->batch, trainer->model->backend != &vlp_cpu_backend));
+    vlp_batch_references_limit(mine->ahead, settings->references_edges);
+    if (*ahead) return VLP_OK;
+    VLP_TRY(vlp_batch_references_time(&seconds, mine->ahead));
+    *ahead = seconds > LONGEST_SEARCH;
+    if (*ahead) {
+        vlp_log(trainer->observer,
+                "references of all %lld training queries would take about %.0f s: those of a batch are "
+                "found ahead of its step",
+                (long long)trainer->queries, seconds);
+        return VLP_OK;
+    }
+    vlp_batch_references_free(mine->ahead);
+    mine->ahead = NULL;
+    return VLP_OK;
+}
+
+static vlp_status allocate_ahead(vlp_vertical_state *mine, vlp_trainer *trainer) {
+    vlp_query_tables *tables = &trainer->tables;
+    const vlp_trainer_array arrays[] = {
+        {&mine->batch_edges, (int64_t)trainer->batch * tables->capacity, sizeof(vlp_reference)},
+        {&mine->batch_edge_counts, trainer->batch, sizeof(int32_t)}};
+    VLP_TRY(vlp_trainer_allocate(trainer, arrays, 2));
+    tables->edges = mine->batch_edges;
+    tables->edge_counts = mine->batch_edge_counts;
+    tables->of_batch = true;
+    return VLP_OK;
+}
+
+static vlp_status prepare(void *state, vlp_trainer *trainer, int64_t step) {
+    vlp_vertical_state *mine = state;
+    const vlp_memory_operations *memory = trainer->model->backend->memory;
+    vlp_compute *compute = trainer->model->compute;
+    if (!mine->ahead) return VLP_OK;
+    const vlp_reference *edges;
+    const int32_t *counts;
+    size_t rows = (size_t)trainer->batch, width = (size_t)trainer->tables.capacity;
+    VLP_TRY(vlp_batch_references_get(&edges, &counts, mine->ahead, step));
+    VLP_TRY(memory->upload(compute, mine->batch_edges, edges, rows * width * sizeof *edges));
+    return memory->upload(compute, mine->batch_edge_counts, counts, rows * sizeof *counts);
+}
+
 static vlp_status prepare_references(vlp_vertical_state *mine, vlp_trainer *trainer) {
     const vlp_settings *settings = trainer->settings;
     vlp_query_tables *tables = &trainer->tables;
@@ -28,7 +84,11 @@ static vlp_status prepare_references(vlp_vertical_state *mine, vlp_trainer *trai
     options.per_head = settings->references_per_head;
     options.threads = settings->threads;
     options.observer = trainer->observer;
-    VLP_TRY(vlp_graph_references(&mine->references, trainer->dataset->graph, NULL, 0, &options));
+    bool ahead;
+    VLP_TRY(choose_ahead(&ahead, mine, trainer, &options));
+    if (ahead) return allocate_ahead(mine, trainer);
+    VLP_TRY(vlp_graph_references_within(&mine->references, trainer->dataset->graph, NULL, 0, &options,
+                                        settings->references_edges));
     const int32_t *counts;
     const vlp_reference *edges = vlp_references_all(mine->references, &counts);
     VLP_TRY(vlp_trainer_resident(trainer, &tables->edges, edges, trainer->queries * tables->capacity,
@@ -44,8 +104,8 @@ static vlp_status allocate(vlp_vertical_state *mine, vlp_trainer *trainer) {
     int64_t e = model->form.entity_width, q = model->form.query_width;
     int64_t sampled = settings->candidates > 0 ? b + settings->candidates : 0;
     int64_t shared = !settings->vertical_gradient ? 0 : sampled ? sampled : entities;
-    int64_t columns = sampled > entities ? sampled : entities;
-    int64_t cells = trainer->block * vlp_trainer_stride(trainer, columns);
+    int64_t columns = sampled ? sampled : entities;
+    int64_t cells = mine->block * vlp_trainer_stride(trainer, columns);
     int64_t padded = vlp_bf16_layout_stride(&vlp_model_entities(model)->layout);
     const vlp_trainer_array arrays[] = {
         {&chosen->reference_heads, b * capacity, sizeof(int32_t)},
@@ -93,6 +153,11 @@ static vlp_status open_training(void **state, vlp_trainer *trainer) {
     mine->model = trainer->model;
     /* Sampled candidates are gathered, and their gradient is projected: both in fp32. */
     mine->uses_bf16 = trainer->uses_bf16 && settings->candidates == 0 && !settings->vertical_gradient;
+    mine->block = trainer->block;
+    if (settings->candidates > 0) {
+        int64_t fit = LOGIT_LIMIT / ((int64_t)trainer->batch + settings->candidates);
+        mine->block = (int32_t)(fit < 1 ? 1 : fit < trainer->batch ? fit : trainer->batch);
+    }
     VLP_TRY(prepare_references(mine, trainer));
     VLP_TRY(allocate(mine, trainer));
     VLP_TRY(vlp_aggregator_work_new(&mine->aggregator, trainer->model, trainer->batch, mine->uses_bf16));
@@ -105,6 +170,7 @@ static void close_training(void *state) {
     vlp_vertical_state *mine = state;
     vlp_aggregator_work_free(&mine->aggregator, mine->model);
     vlp_references_free(mine->references);
+    vlp_batch_references_free(mine->ahead);
     vlp_free(mine);
 }
 
@@ -259,8 +325,8 @@ static vlp_status step(void *state, vlp_trainer *trainer) {
                            &references, trainer->batch);
     candidate_set set;
     VLP_TRY(open_candidates(&set, mine, trainer));
-    for (int64_t start = 0; start < trainer->batch; start += trainer->block) {
-        int64_t rows = trainer->batch - start < trainer->block ? trainer->batch - start : trainer->block;
+    for (int64_t start = 0; start < trainer->batch; start += mine->block) {
+        int64_t rows = trainer->batch - start < mine->block ? trainer->batch - start : mine->block;
         if (mine->uses_bf16)
             logits_block_bf16(mine, trainer, &set, start, rows);
         else
@@ -279,4 +345,5 @@ const vlp_component_training vlp_vertical_training = {.optimizer = optimizer,
                                                       .independent = independent,
                                                       .open = open_training,
                                                       .close = close_training,
+                                                      .prepare = prepare,
                                                       .step = step};

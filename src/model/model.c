@@ -33,11 +33,9 @@ static void declare_tables(vlp_model *model) {
         if (vlp_model_has(model, (vlp_component)c)) components[c]->declare(model);
 }
 
-/* Bytes of the model: values, and in training gradients and two moments of each. On the CPU the copies
- * that are saved are in the same memory. Never overflows. */
-static int64_t model_bytes(const vlp_model *model, bool training) {
+/* Never overflows. */
+int64_t vlp_model_bytes(const vlp_model *model, bool training) {
     double bytes = 0, parts = training ? 4 : 1;
-    if (training && model->backend == &vlp_cpu_backend) parts += 3;
     for (int32_t i = 0; i < model->table_count; i++)
         bytes += (double)model->tables[i].rows * model->tables[i].width * sizeof(float);
     return parts * bytes < 0x1p62 ? (int64_t)(parts * bytes) : INT64_C(1) << 62;
@@ -45,12 +43,12 @@ static int64_t model_bytes(const vlp_model *model, bool training) {
 
 /* Says before anything is allocated what would fit, where the backend counts its memory. */
 static vlp_status check_memory(const vlp_model *model, bool training) {
-    int64_t unused, total, needed = model_bytes(model, training);
+    int64_t unused, total, needed = vlp_model_bytes(model, training);
     bool counts = model->backend->memory->available(model->compute, &unused, &total);
     if (!counts && needed == INT64_C(1) << 62) return vlp_fail_memory("the model");
     if (!counts || needed <= unused) return VLP_OK;
     vlp_model smaller = *model;
-    while (smaller.options.dim > 1 && model_bytes(&smaller, training) > unused) {
+    while (smaller.options.dim > 1 && vlp_model_bytes(&smaller, training) > unused) {
         smaller.options.dim -= 1 + smaller.options.dim / 16;
         vlp_model_form(&smaller.form, &smaller.options);
         declare_tables(&smaller);
@@ -185,15 +183,17 @@ vlp_status vlp_model_init(vlp_model *model, uint64_t seed, double init_scale) {
     for (int32_t i = 0; i < model->table_count; i++) {
         const vlp_table *table = &model->tables[i];
         int64_t count = table->rows * table->width;
-        float *host = vlp_alloc((size_t)count, sizeof *host);
-        if (!host) return vlp_fail_memory("initial values");
-        if (!initial_values(host, model, table, i - model->ranges[table->component].first, seed,
-                            init_scale)) {
-            vlp_free(host);
+        int32_t index = i - model->ranges[table->component].first;
+        if (model->backend == &vlp_cpu_backend) {
+            initial_values(table->value, model, table, index, seed, init_scale);
             continue;
         }
-        vlp_status status = model->backend->memory->upload(model->compute, table->value, host,
-                                                           (size_t)count * sizeof *host);
+        float *host = vlp_alloc((size_t)count, sizeof *host);
+        if (!host) return vlp_fail_memory("initial values");
+        vlp_status status = VLP_OK;
+        if (initial_values(host, model, table, index, seed, init_scale))
+            status = model->backend->memory->upload(model->compute, table->value, host,
+                                                    (size_t)count * sizeof *host);
         vlp_free(host);
         VLP_TRY(status);
     }

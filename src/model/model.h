@@ -78,6 +78,9 @@ vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_comput
                          const vlp_model_shape *shape, bool training);
 void vlp_model_free(vlp_model *model);
 
+/* Bytes of the tables: values, and in training gradients and two moments of each. */
+int64_t vlp_model_bytes(const vlp_model *model, bool training);
+
 static inline bool vlp_model_has(const vlp_model *model, vlp_component component) {
     return model->components >> component & 1;
 }

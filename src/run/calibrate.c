@@ -35,6 +35,9 @@ static vlp_status compute_fingerprint(char out[33], const vlp_run *run, const vl
     for (int c = VLP_COMPONENTS - 1; c >= 0; c--)
         XXH3_128bits_update(&state, &mixture.weights[c], sizeof mixture.weights[c]);
     XXH3_128bits_update(&state, references, sizeof references);
+    if (run->settings.references_edges > 0)
+        XXH3_128bits_update(&state, &run->settings.references_edges,
+                            sizeof run->settings.references_edges);
     XXH3_128bits_update(&state, run->facts.checksum, sizeof run->facts.checksum);
     XXH128_hash_t hash = XXH3_128bits_digest(&state);
     snprintf(out, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);

@@ -130,6 +130,7 @@ vlp_predictor_options vlp_run_predictor_options(const vlp_run *run, const vlp_mo
                                    .references =
                                        vlp_model_has(model, VLP_VERTICAL) ? run->settings.references : 0,
                                    .references_per_head = run->settings.references_per_head,
+                                   .references_edges = run->settings.references_edges,
                                    .threads = run->settings.threads};
 }
 

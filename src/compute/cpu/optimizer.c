@@ -41,7 +41,7 @@ static bool update_row(const row_update *row, const vlp_updated *table, int kind
     int64_t at = i * table->width;
     float *grad = table->grad + at;
     if (table->touched && !table->touched[i]) {
-        if (table->lazy) return true;
+        if (table->lazy || kind != 0) return true; /* a zero gradient changes nothing of Adagrad's */
         memset(grad, 0, (size_t)table->width * sizeof *grad);
     }
     if (table->touched) table->touched[i] = 0;

@@ -41,10 +41,11 @@ static void check_step(vlp_compute *compute, vlp_step_report *report, const vlp_
 static void set_references(const vlp_query_tables *tables, const vlp_batch *batch, int64_t query,
                            int64_t i) {
     bool forward = query < tables->triples;
-    int32_t count = tables->edges ? tables->edge_counts[query] : 0;
+    int64_t row = tables->of_batch ? i : query;
+    int32_t count = tables->edges ? tables->edge_counts[row] : 0;
     batch->reference_counts[i] = count;
     for (int32_t j = 0; j < count; j++) {
-        vlp_triple edge = tables->items[tables->edges[query * tables->capacity + j].edge];
+        vlp_triple edge = tables->items[tables->edges[row * tables->capacity + j].edge];
         batch->reference_heads[i * tables->capacity + j] = forward ? edge.head : edge.tail;
         batch->reference_answers[i * tables->capacity + j] = forward ? edge.tail : edge.head;
     }

@@ -162,13 +162,14 @@ __global__ static void choose_queries(vlp_query_tables tables, vlp_batch batch,
     if (i >= batch.count) return;
     vlp_drawn drawn = vlp_batch_draw(&tables, values->step * batch.count + i);
     int64_t query = drawn.query;
+    int64_t row = tables.of_batch ? i : query;
     bool forward = query < tables.triples;
     if (lane == 0) set_query(tables, batch, i, drawn, tables.items[query % tables.triples]);
     if (!batch.reference_counts) return;
-    int32_t count = tables.edges ? tables.edge_counts[query] : 0;
+    int32_t count = tables.edges ? tables.edge_counts[row] : 0;
     if (lane == 0) batch.reference_counts[i] = count;
     for (int32_t j = lane; j < count; j += CHOOSE_LANES) {
-        vlp_triple edge = tables.items[tables.edges[query * tables.capacity + j].edge];
+        vlp_triple edge = tables.items[tables.edges[row * tables.capacity + j].edge];
         batch.reference_heads[i * tables.capacity + j] = forward ? edge.head : edge.tail;
         batch.reference_answers[i * tables.capacity + j] = forward ? edge.tail : edge.head;
     }
