@@ -1,5 +1,5 @@
-/* Search spaces: every draw of an accepted one is a value that its setting takes, and is the same again; a
- * refused one leaves nothing behind, and the message names the line. */
+/* Search spaces: every draw of an accepted one is a value that its setting takes, and is the same again;
+ * a refused one leaves nothing behind, and the message names the line. */
 #include "base/base.h"
 #include "fuzz.h"
 #include "learn/space.h"
