@@ -514,8 +514,8 @@ static void say_plan(const automatic *work) {
     if (work->settings.path)
         vlp_log(work->from->observer, "plan: %.3g passes of the path model, %lld steps of %.3g ms",
                 work->settings.path_passes, (long long)work->cost.steps, 1e3 * work->cost.step);
-    vlp_log(work->from->observer, "plan: the model takes %.2f GB of %s memory, %.1f GB are free",
-            1e-9 * (double)work->cost.bytes, work->gpu ? "the GPU's" : "the host's",
+    vlp_log(work->from->observer, "plan: the model takes %.0f MB of %s memory, %.1f GB are free",
+            ceil(1e-6 * (double)work->cost.bytes), work->gpu ? "the GPU's" : "the host's",
             1e-9 * (double)work->cost.free_bytes);
     vlp_log(work->from->observer, "plan: %.0f s are spent, training will take about %.0f s",
             vlp_trial_clock() - work->started, seconds);
