@@ -141,7 +141,7 @@ static void parse_columns(making *chosen, const char *text, struct argp_state *s
     }
 }
 
-/* The format with that name; VLP_FORMATS: there is none. */
+/* The format with that name; VLP_FORMATS: none. */
 static vlp_format find_format(const char *name) {
     int format = 0;
     while (format < VLP_FORMATS && strcmp(vlp_format_name((vlp_format)format), name) != 0) format++;

@@ -95,7 +95,7 @@ VLP_API const char *vlp_error_message(void);
 VLP_API const char *vlp_version(void);
 
 /* Where the library's own memory comes from. `reallocate` works as realloc does: `memory` may be NULL,
- * and NULL is returned when there is none; `release` is never given NULL. Both get `user`, and may be
+ * and NULL is returned where it has none; `release` is never given NULL. Both get `user`, and may be
  * called by several threads at once. */
 typedef struct vlp_allocator {
     void *(*reallocate)(void *user, void *memory, size_t size);
@@ -187,12 +187,12 @@ VLP_API vlp_status vlp_dataset_from_names(vlp_dataset **out,
 /* What a data set is made of, by ids. Borrowed for the call. */
 typedef struct vlp_dataset_content {
     int32_t version;
-    const vlp_triple *triples[VLP_SPLITS]; /* of train, valid, test; NULL where counts is 0 */
-    int64_t counts[VLP_SPLITS];            /* train needs at least one */
-    int32_t entities, relations;           /* ids are 0 .. count - 1; 0: one more than the largest id */
-    const char *const *entity_names;       /* (entities), distinct; NULL: the ids in decimal */
-    const char *const *relation_names;     /* (relations), likewise */
-    const char *const *entity_labels;      /* (entities), members NULL where there is none; NULL: none */
+    const vlp_triple *triples[VLP_SPLITS];  /* of train, valid, test; NULL where counts is 0 */
+    int64_t counts[VLP_SPLITS];             /* train needs at least one */
+    int32_t entities, relations;            /* ids are 0 .. count - 1; 0: one more than the largest id */
+    const char *const *entity_names;        /* (entities), distinct; NULL: the ids in decimal */
+    const char *const *relation_names;      /* (relations), likewise */
+    const char *const *entity_labels;       /* (entities), members NULL without one; NULL: none */
     const char *const *entity_descriptions; /* likewise */
     const char *const *relation_labels;     /* (relations), likewise; since version 2 */
     const char *const *relation_descriptions;
@@ -222,14 +222,14 @@ VLP_API int32_t vlp_dataset_relation_count(const vlp_dataset *dataset);
 VLP_API const char *vlp_dataset_entity_name(const vlp_dataset *dataset, int32_t entity);
 VLP_API const char *vlp_dataset_relation_name(const vlp_dataset *dataset, int32_t relation);
 /* The second and the third column of labels.tsv (name, label, description): text for people; borrowed.
- * NULL where there is none, and for an id out of range. */
+ * NULL without one, and for an id out of range. */
 VLP_API const char *vlp_dataset_entity_label(const vlp_dataset *dataset, int32_t entity);
 VLP_API const char *vlp_dataset_entity_description(const vlp_dataset *dataset, int32_t entity);
 VLP_API const char *vlp_dataset_relation_label(const vlp_dataset *dataset, int32_t relation);
 VLP_API const char *vlp_dataset_relation_description(const vlp_dataset *dataset, int32_t relation);
 
 /* Puts the id of `name` into *out: of the entity (or relation) with that name, or else of the only one
- * with that label. VLP_ERROR_UNKNOWN: there is none, or several have the label;
+ * with that label. VLP_ERROR_UNKNOWN: none, or several have the label;
  * the message names the nearest known names, and *out is -1. */
 VLP_API vlp_status vlp_dataset_find_entity(int32_t *out, const vlp_dataset *dataset, const char *name);
 VLP_API vlp_status vlp_dataset_find_relation(int32_t *out, const vlp_dataset *dataset, const char *name);
@@ -698,7 +698,7 @@ typedef struct vlp_metrics {
 typedef struct vlp_group {
     int32_t value;
     vlp_metrics metrics;              /* by f */
-    double alone[VLP_MAX_COMPONENTS]; /* the MRR by each component alone; NaN where there is none */
+    double alone[VLP_MAX_COMPONENTS]; /* the MRR by each component alone; NaN without one */
 } vlp_group;
 typedef struct vlp_groups {
     vlp_group *items; /* (count), ascending by value, -1 last */
@@ -800,14 +800,14 @@ VLP_API vlp_status vlp_evaluation_compare(vlp_interval *out, const vlp_evaluatio
 /* What was recorded while a run was trained, at every evaluation on the validation split. */
 typedef struct vlp_history_point {
     int64_t step;
-    double losses[VLP_MAX_COMPONENTS]; /* of that step; NaN where there is none */
+    double losses[VLP_MAX_COMPONENTS]; /* of that step; NaN without one */
     double valid_mrr;                  /* NaN without a validation split */
 } vlp_history_point;
 typedef struct vlp_history {
     vlp_history_point *items; /* (count), by step */
     int64_t count;
 } vlp_history;
-/* Reads the run's metrics.jsonl into *out, to be freed with vlp_history_free; empty where there is none.
+/* Reads the run's metrics.jsonl into *out, to be freed with vlp_history_free; empty without one.
  * VLP_ERROR_IO, VLP_ERROR_FORMAT. */
 VLP_API vlp_status vlp_run_history(vlp_history **out, const vlp_run *run);
 VLP_API void vlp_history_free(vlp_history *history);

@@ -23,7 +23,7 @@ typedef struct lab {
 /* The backend under test: the CPU's, or the one that VLP_TEST_DEVICE names. */
 const char *lab_device(void);
 const vlp_backend *lab_backend(void);
-/* The GPU's, NULL where there is none: says so, and ends the program where one was asked for. */
+/* The GPU's, NULL without one: says so, and ends the program where one was asked for. */
 const vlp_backend *lab_gpu(void);
 
 void lab_open(lab *bench, int32_t threads, uint64_t seed);

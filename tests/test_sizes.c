@@ -15,7 +15,7 @@
 
 /* ---- Widths -------------------------------------------------------------------------------------- */
 
-/* The number behind "dim = " in what a message says would fit, 0 where there is none. */
+/* The number behind "dim = " in what a message says would fit, 0 without one. */
 static int32_t fitting_dim(void) {
     const char *said = strstr(vlp_error_message(), "; dim = ");
     return said ? (int32_t)strtol(said + 8, NULL, 10) : 0;

@@ -22,7 +22,7 @@ static uint32_t random_below(uint32_t bound) {
     return (uint32_t)((random_state >> 33) % bound);
 }
 
-/* The length of the character at the start of a text, read bit by bit; 0 where there is none. */
+/* The length of the character at the start of a text, read bit by bit; 0 without one. */
 static size_t plain_character(const unsigned char *text, size_t size) {
     size_t length = 1;
     uint32_t code = text[0], least = 0;

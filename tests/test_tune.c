@@ -341,7 +341,7 @@ static void test_time(void **state) {
     assert_true(report.seconds < 4 && report.trials > 0);
 }
 
-/* The program; NULL where there is none, as beside a build for ThreadSanitizer. */
+/* The program; NULL without one, as beside a build for ThreadSanitizer. */
 static const char *program(void) {
     const char *path = getenv("VLP_PROGRAM");
     return path && access(path, X_OK) == 0 ? path : NULL;

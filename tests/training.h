@@ -18,7 +18,7 @@ bool training_run(vlp_train_report *report, const char *data, const char *run,
 /* Opens a run on the device that tests are for. */
 vlp_run *training_open(const char *run);
 
-/* A table of RUN/FILE as doubles, to be freed with training_table_free. `rows` is 0 where there is none.
+/* A table of RUN/FILE as doubles, to be freed with training_table_free. `rows` is 0 without one.
  */
 typedef struct training_table {
     int64_t rows, columns, count; /* count: of numbers */

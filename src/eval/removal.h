@@ -29,7 +29,7 @@ typedef struct vlp_removal_result {
     double score;  /* f */
     double path;   /* f_p */
     double margin; /* f less that of the competitor that has to pass it for its rank to fall; infinite
-                      where there is none */
+                      without one */
     int32_t competitor; /* that entity, or -1 */
 } vlp_removal_result;
 

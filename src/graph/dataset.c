@@ -15,7 +15,7 @@
 
 const char *const vlp_split_names[VLP_SPLITS] = {"train", "valid", "test"};
 
-/* The path of a split's file: NULL where there is none, an error where there are two. */
+/* The path of a split's file: NULL without one, an error where there are two. */
 static vlp_status find_split(char **out, const char *folder, const char *split) {
     *out = NULL;
     for (int i = 0; i < VLP_FORMAT_EXTENSIONS; i++) {

@@ -50,7 +50,7 @@ static vlp_status keep_text(int64_t *place, vlp_labels *labels, const char *text
 /* ---- Reading ------------------------------------------------------------------------------------- */
 
 typedef struct row {
-    const char *name, *label, *description; /* description: NULL where there is none */
+    const char *name, *label, *description; /* description: NULL without one */
 } row;
 
 /* Cuts a line at its tabs, in place; returns NULL or the error. */

@@ -17,7 +17,7 @@ typedef struct vlp_text {
 /* The parts, concatenated. False where the piece has failed. */
 bool vlp_rdf_add(vlp_span *out, vlp_piece *piece, const vlp_text *parts, int count);
 
-/* A literal; datatype and language are empty where there is none. */
+/* A literal; datatype and language are empty without one. */
 bool vlp_rdf_add_literal(vlp_span *out, vlp_piece *piece, vlp_text text, vlp_text datatype,
                          vlp_text language);
 

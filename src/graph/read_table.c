@@ -242,7 +242,7 @@ typedef struct header {
     vlp_piece arena; /* of fields with doubled quotes */
 } header;
 
-/* The fields of the first record. False where there is none of at most HEADER_COLUMNS fields. */
+/* The fields of the first record. False without one of at most HEADER_COLUMNS fields. */
 static bool read_header(header *out, const char *text, size_t size, const vlp_table_layout *layout) {
     out->count = 0;
     out->arena = (vlp_piece){.text = text, .size = size};

@@ -59,7 +59,7 @@ const char *vlp_record_end(const char *start, const char *from, const char *end,
     return NULL;
 }
 
-/* The end of the last complete record; NULL where there is none. */
+/* The end of the last complete record; NULL without one. */
 static const char *last_record_end(const char *text, const char *end, bool quoted) {
     if (!quoted) {
         const char *newline = memrchr(text, '\n', (size_t)(end - text));

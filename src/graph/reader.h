@@ -111,7 +111,7 @@ typedef struct vlp_table_start {
 } vlp_table_start;
 
 /* The layout of a table by its options and its header. *header is the size of the header with its line
- * end, 0: there is none. */
+ * end, 0: none. */
 vlp_status vlp_table_plan(vlp_table_layout *out, size_t *header, const vlp_table_start *start,
                           const vlp_file_options *file, vlp_format format);
 

@@ -67,7 +67,7 @@ bool vlp_run_folder_has_data(const char *folder) {
 /* The fields of a file of names, one row for each id. */
 typedef struct name_table {
     char *text;                                   /* of the file, fields terminated in place */
-    const char **names, **labels, **descriptions; /* (count); NULL where there is none */
+    const char **names, **labels, **descriptions; /* (count); NULL without one */
     int64_t count, capacity[3];
 } name_table;
 

@@ -217,7 +217,7 @@ static int32_t find_choice(const char *const *choices, const char *word) {
     return -1;
 }
 
-/* The word for a value, NULL where there is none. */
+/* The word for a value, NULL without one. */
 static const char *choice_name(const char *const *choices, int64_t value) {
     for (int64_t i = 0; choices && choices[i]; i++)
         if (i == value) return choices[i];

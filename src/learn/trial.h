@@ -15,11 +15,11 @@ typedef struct vlp_trial {
 typedef struct vlp_trial_result {
     double setup;       /* s before the first step */
     double step;        /* s per step */
-    double evaluation;  /* s per triple of the validation split; 0: there is none */
+    double evaluation;  /* s per triple of the validation split; 0: none */
     int64_t steps;      /* of the whole training */
     int64_t bytes;      /* of the model's tables, on the device */
     int64_t free_bytes; /* there, before they were allocated; 0: not known */
-    double mrr;         /* on the validation split; NAN: not trained to the end, or there is none */
+    double mrr;         /* on the validation split; NAN: not trained to the end, or no such split */
 } vlp_trial_result;
 
 /* Steps for about `seconds`, at least three, and the evaluation of a few triples. */

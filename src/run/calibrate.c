@@ -181,7 +181,7 @@ static const char *file_name(const vlp_run *run) {
                                                                    : "calibration_path.safetensors";
 }
 
-/* False when there is none that fits. */
+/* False without one that fits. */
 static bool load(vlp_calibration *out, const char *path, const char *fingerprint, const char *made) {
     vlp_safetensors *file = NULL;
     bool fits = false;

@@ -124,7 +124,7 @@ vlp_status vlp_evaluation_compare(vlp_interval *out, const vlp_evaluation *first
 
 /* ---- The course of training ---------------------------------------------------------------------- */
 
-/* The number behind "key": in a line of metrics.jsonl; NaN where there is none, or null. */
+/* The number behind "key": in a line of metrics.jsonl; NaN without one, or null. */
 static double number_of(const char *line, const char *key) {
     const char *at = strstr(line, key);
     if (!at) return (double)NAN;

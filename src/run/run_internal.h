@@ -44,7 +44,7 @@ typedef struct vlp_run_gate {
     vlp_filter *known[1 << VLP_SPLITS]; /* by splits, with the live graph; made when first used */
     pthread_mutex_t calibrating;
     vlp_calibration calibration;
-    int32_t calibrated; /* its exchanges, 0: there is none yet */
+    int32_t calibrated; /* its exchanges, 0: none yet */
     uint64_t calibration_seed;
 } vlp_run_gate;
 

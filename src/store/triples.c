@@ -125,7 +125,7 @@ static bool take_number(int32_t *out, line_text *line, int32_t limit, bool last)
     return true;
 }
 
-/* The split of a line: the name and the tab behind it are taken; VLP_SPLITS where there is none. */
+/* The split of a line: the name and the tab behind it are taken; VLP_SPLITS without one. */
 static int take_split(line_text *line) {
     for (int split = 0; split < VLP_SPLITS; split++) {
         size_t length = strlen(names[split]);
