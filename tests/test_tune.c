@@ -272,21 +272,20 @@ static void test_base(void **state) {
     options.trials = 4;
     options.device = lab_device();
     const vlp_component components[] = {VLP_VERTICAL, VLP_PATH};
+    const char *tuned[] = {"over0", "over1"}, *added[] = {"added0", "added1"};
     for (int i = 0; i < 2; i++) {
-        char name[16], recipe[300];
+        char recipe[300];
         vlp_tune_report report;
-        snprintf(name, sizeof name, "over%d", i);
         options.component = components[i];
         options.setting_count = i == 0 ? 4 : 3;
-        must(vlp_tune(&report, run_family(), support_path(folder, name), &options));
-        snprintf(recipe, sizeof recipe, "%s/best.ini", support_path(folder, name));
+        must(vlp_tune(&report, run_family(), support_path(folder, tuned[i]), &options));
+        snprintf(recipe, sizeof recipe, "%s/best.ini", support_path(folder, tuned[i]));
         const char *threads[] = {"threads=1", "eval_every=0"};
         vlp_train_options train = run_options(threads, 2, false);
         vlp_train_report trained;
         train.recipe = recipe;
         train.base = base;
-        snprintf(name, sizeof name, "added%d", i);
-        must(vlp_train(&trained, run_family(), support_path(folder, name), &train));
+        must(vlp_train(&trained, run_family(), support_path(folder, added[i]), &train));
         assert_true(trained.valid_mrr == report.best.mrr);
     }
 }
