@@ -9,6 +9,8 @@
 # make sanitize every test under ASan+UBSan, the threaded ones under TSan
 # make fuzz     every reader for FUZZ_SECONDS (or FUZZ_RUNS)
 # make mutants  small wrong changes, each of which a test has to notice
+# make man      the man pages, and the completions of shells
+# make docs     the documents as a site, in build/site
 # make install  PREFIX=/usr/local DESTDIR=
 
 MAKEFLAGS += --no-builtin-rules
@@ -22,6 +24,7 @@ ifeq ($(origin CC),default)
 CC     := gcc
 endif
 PREFIX ?= /usr/local
+SHARE   = $(PREFIX)/share
 FUZZ_SECONDS ?= 30
 VLP_BENCH_DATA ?= ../shared/data
 export VLP_BENCH_DATA
@@ -183,7 +186,21 @@ mutants: test-programs
 print-flags: | deps
 	@printf '%s\n' "$(CC)" "$(CFLAGS_ALL) -Itests" "$(LDFLAGS_ALL)" "$(LIBS)"
 
-install: all
+# Man pages and completions, from the program's --help and docs/man.
+.PHONY: man
+MANUAL := $(BUILD)/man/vlp.1
+man: $(MANUAL)
+$(MANUAL): $(BUILD)/vlp $(wildcard scripts/manual/*.py docs/man/*.scd)
+	python3 -B scripts/manual/completion.py $(BUILD)/vlp $(BUILD)/completion
+	python3 -B scripts/manual/man.py $(BUILD)/vlp docs/man $(BUILD)/man
+
+# The documents as a site.
+.PHONY: docs
+docs: $(BUILD)/vlp
+	@scripts/deps --docs
+	@scripts/docs $(BUILD)
+
+install: all man
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	install -m 755 $(BUILD)/vlp $(DESTDIR)$(PREFIX)/bin/vlp
 	install -m 644 include/vlp.h $(DESTDIR)$(PREFIX)/include/vlp.h
@@ -194,6 +211,12 @@ install: all
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libvlp.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/vlp.pc.in \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/vlp.pc
+	install -d $(DESTDIR)$(SHARE)/man/man1 $(DESTDIR)$(SHARE)/man/man5
+	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(SHARE)/man/man1
+	install -m 644 $(BUILD)/man/*.5 $(DESTDIR)$(SHARE)/man/man5
+	install -Dm 644 $(BUILD)/completion/vlp.bash $(DESTDIR)$(SHARE)/bash-completion/completions/vlp
+	install -Dm 644 $(BUILD)/completion/_vlp $(DESTDIR)$(SHARE)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)/_vlp
+	install -Dm 644 $(BUILD)/completion/vlp.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d/vlp.fish
 
 clean:
 	rm -rf $(BUILD)
