@@ -139,7 +139,7 @@ def zsh_option(option, settings, models):
               "setting": f":%s:({' '.join(name + '=' for name in settings.split())})",
               "model": f":%s:({models})"}.get(kind, f":%s:({kind.removeprefix('words ')})")
     action = zsh_text(action % option.value.replace(":", "\\:") if "%s" in action else action)
-    repeat = "*" if option.name in ("--set", "--where") else ""
+    repeat = "*" if option.name == "--set" or "repeated" in option.help else ""
     names = spellings(option)
     if len(names) == 1:
         equals = ("=" if option.long else "+") if kind else ""
