@@ -67,7 +67,7 @@ _vlp() {
     fi
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W '@COMMANDS@ --help --version' -- "$current"))
+        mapfile -t COMPREPLY < <(compgen -W '@COMMANDS@ --help --version' -- "$current")
         return
     fi
     case $command in
@@ -78,17 +78,17 @@ _vlp() {
     case "$command $option" in
 @VALUES@    esac
     case $values in
-        folder) compopt -o filenames; COMPREPLY=($(compgen -d -- "$current")) ;;
-        file) compopt -o filenames; COMPREPLY=($(compgen -f -- "$current")) ;;
-        setting) compopt -o nospace; COMPREPLY=($(compgen -S = -W '@SETTINGS@' -- "$current")) ;;
+        folder) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
+        file) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+        setting) compopt -o nospace; mapfile -t COMPREPLY < <(compgen -S = -W '@SETTINGS@' -- "$current") ;;
         any) ;;
-        ?*) COMPREPLY=($(compgen -W "$values" -- "$current")) ;;
+        ?*) mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current") ;;
         *)
             if [[ $current == -* ]]; then
-                COMPREPLY=($(compgen -W "$options" -- "$current"))
+                mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
             else
                 compopt -o filenames
-                COMPREPLY=($(compgen -f -- "$current"))
+                mapfile -t COMPREPLY < <(compgen -f -- "$current")
             fi
             ;;
     esac
@@ -104,7 +104,7 @@ def bash(commands, settings, models):
             name = words_of(command)[0]
             parts = " ".join(words_of(part)[1] for part in command.parts)
             groups += (f"        {name})\n            if [[ $COMP_CWORD -eq 2 ]]; then\n"
-                       f"                COMPREPLY=($(compgen -W '{parts} --help' -- \"$current\"))\n"
+                       f"                mapfile -t COMPREPLY < <(compgen -W '{parts} --help' -- \"$current\")\n"
                        f"                return\n            fi\n"
                        f"            command=\"{name} ${{COMP_WORDS[2]}}\"\n            ;;\n")
     for command in leaves(commands):
