@@ -240,6 +240,18 @@ def check_zsh(folder):
     check("zsh: commands, options and words", offered == expected, f"{offered} {text[-300:]!r}")
 
 
+def check_installed(pages):
+    """What `make install DESTDIR=BUILD/stage PREFIX=/usr` has left there."""
+    share = f"{os.path.dirname(program)}/stage/usr/share"
+    if not os.path.isdir(share):
+        print("skipped: nothing is installed in the stage")
+        return
+    installed = {*os.listdir(f"{share}/man/man1"), *os.listdir(f"{share}/man/man5")}
+    check("make install: the man pages", installed == set(os.listdir(pages)), str(installed))
+    for path in ("bash-completion/completions/vlp", "zsh/vendor-completions/_vlp", "fish/vendor_completions.d/vlp.fish"):
+        check(f"make install: {path}", os.path.isfile(f"{share}/{path}"))
+
+
 def main():
     with tempfile.TemporaryDirectory() as work:
         output(sys.executable, f"{root}/scripts/manual/man.py", program, f"{root}/docs/man", f"{work}/man")
@@ -251,6 +263,7 @@ def main():
         check_bash(f"{work}/completion")
         check_fish(f"{work}/completion")
         check_zsh(f"{work}/completion")
+        check_installed(f"{work}/man")
     return failures
 
 

@@ -201,7 +201,8 @@ def fish(commands, settings, models):
             text += f" -l {option.long}" if option.long else ""
             text += f" -s {option.short}" if option.short else ""
             values = {"setting": " ".join(name + "=" for name in settings.split()), "model": models,
-                      "folder": "(__fish_complete_directories)", "file": None, "any": ""}.get(kind, kind.removeprefix("words "))
+                      "folder": "(__fish_complete_directories)", "file": "",
+                      "any": ""}.get(kind, kind.removeprefix("words "))
             if kind == "file":
                 text += " -r -F"
             elif kind:
