@@ -97,7 +97,8 @@ class Page:
                 out += ["", f"**{data}**", "", *table(
                     ["model", "MRR", "paper", "H@1", "H@3", "H@10", "MRR by seed", "gain in MRR, 95%"], lines)]
         return out and [
-            "Test split. Beside the paper's MRR, ours less it; Hits with the paper's in brackets. A model and its VLP row are f_g alone and f of one run, with one loss, "
+            "Test split. Beside the paper's MRR, ours less it; Hits with the paper's in brackets. A model and its VLP "
+            "row are f_g alone and f of one run, with one loss, "
             "dimension and number of steps. `-Adv` has the paper's loss: uniform negatives, self-adversarial "
             "weights. Gains: paired bootstrap over test triples, bounds averaged over seeds. An interval that "
             "includes 0 is no gain.", *out]
@@ -125,8 +126,9 @@ class Page:
                 lines.append([f"paper's{mark}", *(short(by_place.get(place)) for place in places)])
             base = model.removesuffix("-vlp")
             if model.endswith("-vlp") and base in models:
-                lines.append(["relative gain", *(f"{100 * (new / old - 1):+.1f}%" if old > 0 else "" for new, old in
-                                                 zip(ours, (float(found[base][place]["mrr"]) for place in places)))])
+                plain = [float(found[base][place]["mrr"]) for place in places]
+                lines.append(["relative gain", *(f"{100 * (new / old - 1):+.1f}%" if old > 0 else ""
+                                                 for new, old in zip(ours, plain))])
         shares = [float(found[models[0]][place]["queries"]) / total for place in places]
         of_near = [float(found[models[0]][place]["queries"]) / near if near and place in ("1", "2", "3", "4") else None
                    for place in places]
@@ -280,7 +282,7 @@ class Page:
         out = ["# Results", "",
                "Written by `scripts/reproduce` from the CSV files beside it; [how, and what differs from the "
                "paper](../docs/reproduction.md). Filtered, ranks realistic, both sides, every entity a candidate; "
-               "weights of the sum and checkpoints chosen on the validation split."]
+               "weights of the sum chosen on the validation split."]
         for name, title in titles.items():
             body = getattr(self, name)()
             where = "" if name in ("family",) else " --device cuda"

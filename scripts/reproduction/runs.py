@@ -50,10 +50,10 @@ class Experiment:
 class Workshop:
     """Where experiments are computed, and with what."""
 
-    def __init__(self, build, data, device="auto", sets=()):
+    def __init__(self, build, data, device="auto", sets=(), work=None):
         self.build, self.data, self.device = build, data, device
         self.sets = tuple(sets)  # besides those of an experiment: tests cut trainings short
-        self.work = f"{build}/reproduce"
+        self.work = work or f"{build}/reproduce"
 
     def vlp(self, *arguments):
         return subprocess.run([f"{self.build}/vlp", *arguments], check=True, stdout=subprocess.PIPE).stdout

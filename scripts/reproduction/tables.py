@@ -348,4 +348,10 @@ def identity(table, experiment, model):
 
 
 def missing(results, table, experiment):
+    """Whether rows that an experiment gives the table are not there."""
     return any(not results.has(table.name, **identity(table, experiment, model)) for model in table.models(experiment))
+
+
+def unfinished(results, experiment):
+    """Whether rows that an experiment gives, in whatever table, are not there."""
+    return any(missing(results, table, experiment) for table in TABLES.values())
