@@ -6,24 +6,14 @@ Environment: RUNS: finished runs with a path model, instead of that of recipes/w
 trained where it is not there yet. PREDICTIONS=500. The seed is the first of --seeds."""
 import csv
 import io
-import math
 import os
 import subprocess
 
-from .page import table
 from .runs import Experiment, replace
 
 
-def interval(share, count):
-    """Wilson's, 95%."""
-    z = 1.96
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-    reach = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-    return f"{middle - reach:.3f} to {middle + reach:.3f}"
-
-
 def compute(shop, folder, seed):
-    """Writes explanations.csv and explanations.md; returns the latter's text."""
+    """Writes explanations.csv."""
     bench = f"{shop.build}/bench/bench_explanations"
     if not os.access(bench, os.X_OK):
         raise SystemExit(f"reproduce: there is no {bench}; make builds it, by that name")
@@ -43,14 +33,3 @@ def compute(shop, folder, seed):
     writer.writerows(rows)
     os.makedirs(folder, exist_ok=True)
     replace(f"{folder}/explanations.csv", text.getvalue())
-    lines = []
-    for row in rows:
-        share, count = float(row["falls"]), int(row["predictions"])
-        lines.append([row["run"], row["ranked_by"], row["taken_out"], str(count), f"{share:.3f}",
-                      interval(share, count) if count else "", f"{float(row['falls_random']):.3f}",
-                      f"{float(row['triples']):.2f}", ", ".join(row[key] for key in ("one", "two", "three", "four")),
-                      f"{float(row['scorings']):.0f}"])
-    page = "\n".join(table(["run", "ranked by", "taken out", "predictions", "lose rank 1", "95%", "random triples",
-                            "mean size", "found with 1, 2, 3, 4", "scorings"], lines)) + "\n"
-    replace(f"{folder}/explanations.md", page)
-    return page

@@ -1,5 +1,7 @@
 """results/README.md and the figures: what the rows say, the paper's figures beside ours. Both are functions of
 the CSV files alone."""
+import csv
+import math
 import os
 
 from . import paper, svg
@@ -30,6 +32,14 @@ def short(value, digits=3):
 
 def signed(value, digits=3):
     return ("+" if float(value) >= 0 else "") + short(value, digits)
+
+
+def wilson(share, count):
+    """The 95% interval of a share."""
+    z = 1.96
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    reach = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+    return f"{short(middle - reach)} to {short(middle + reach)}"
 
 
 def table(titles, rows):
@@ -274,20 +284,34 @@ class Page:
                           *table(["split", "triples", "MRR", "RED-GNN", "PageRank", "Hits@10/50", "NBFNet", "PageRank",
                                   "MRR by seed"], lines)]
 
+    def explanations(self):
+        path = f"{self.results.folder}/explanations.csv"
+        lines = []
+        for row in csv.DictReader(open(path, newline="")) if os.path.exists(path) else ():
+            share, count = float(row["falls"]), int(row["predictions"])
+            lines.append([row["run"], row["ranked_by"], row["taken_out"], str(count), short(share),
+                          wilson(share, count) if count else "", short(row["falls_random"]), f"{float(row['triples']):.2f}",
+                          ", ".join(row[key] for key in ("one", "two", "three", "four")), f"{float(row['scorings']):.0f}"])
+        return lines and ["Test predictions at rank 1 that lose it without the known triples of their explanation, and without "
+                          "as many random ones ([how](../docs/explanations.md)).", "",
+                          *table(["run", "ranked by", "taken out", "predictions", "lose rank 1", "95%", "random triples",
+                                  "mean size", "found with 1, 2, 3, 4", "scorings"], lines)]
+
     def text(self):
         titles = {"main": "Main results", "distance": "By distance", "relation": "By relation, WN18RR",
                   "mapping": "By mapping, FB15k-237", "references": "By the number of references, WN18RR",
                   "red": "Negatives: ReD and its parts", "selection": "What the references add",
-                  "cost": "Cost", "family": "Generated family", "inductive": "New entities"}
+                  "cost": "Cost", "family": "Generated family", "inductive": "New entities",
+                  "explanations": "Explanations"}
         out = ["# Results", "",
                "Written by `scripts/reproduce` from the CSV files beside it; [how, and what differs from the "
                "paper](../docs/reproduction.md). Filtered, ranks realistic, both sides, every entity a candidate; "
                "weights of the sum chosen on the validation split."]
         for name, title in titles.items():
             body = getattr(self, name)()
-            where = "" if name in ("family",) else " --device cuda"
+            where = "" if name in ("family", "explanations") else " --device cuda"
             out += ["", f"## {title}", ""]
-            out += [line for line in body] or [f"Not computed yet: `scripts/reproduce {name}{where}`."]
+            out += body or [f"Not computed yet: `scripts/reproduce {name}{where}`."]
         if self.leaks:
             out += ["", LEAK_NOTE]
         text = "\n".join(out) + "\n"
