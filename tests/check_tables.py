@@ -23,7 +23,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, "scripts")
 from reproduction import page  # noqa: E402
 from reproduction.store import Results  # noqa: E402
-from reproduction.tables import TABLES  # noqa: E402
+from reproduction.tables import TABLES, stale  # noqa: E402
 
 failures = 0
 SHORT = ["steps=6", "dim=4", "batch=16", "negatives=4", "decay_at=0", "path_passes=0.001", "path_warmup=0",
@@ -101,6 +101,9 @@ def faults(folder):
             found.append(f"{name}: {known[0][:3] if known else 'no rows'}")
         if wrong_means(path, table):
             found.append(f"{name}: means {wrong_means(path, table)[:3]}")
+    for experiment in TABLES["runs"].experiments(sorted({row["seed"] for row in results.read("runs")}) or ["0"]):
+        if stale(results, experiment):
+            found.append(f"{experiment.name} on {experiment.data}: its recipe has changed since (scripts/reproduce --renew)")
     wanted = page.contents(results)
     for name, text in wanted.items():
         path = f"{folder}/{name}"
@@ -200,7 +203,8 @@ def check_tables():
 def check_damage():
     """The checks above see a mean that is not, a row of no recipe, and a page of other rows."""
     for name, old, new in (("main.csv", r"rotate-vlp,WN18RR,mean,0\.", "rotate-vlp,WN18RR,mean,1."),
-                           ("main.csv", "transr,", "nonsense,"), ("README.md", r"\| RotatE \|", "| RotatF |")):
+                           ("main.csv", "transr,", "nonsense,"), ("runs.csv", "(rotate-vlp,WN18RR,0,).*", r"\1another"),
+                           ("README.md", r"\| RotatE \|", "| RotatF |")):
         shutil.rmtree(f"{scratch}/damaged", ignore_errors=True)
         shutil.copytree(f"{scratch}/results", f"{scratch}/damaged")
         text = open(f"{scratch}/damaged/{name}").read()
@@ -218,7 +222,7 @@ def check_device():
     rows = open(f"{scratch}/out/rows").read()
     check("rows of a lent machine", done.returncode == 0 and rows == done.stdout and
           "@row selection rotate-vlp,FB15k-237,none,0," in rows and os.path.isdir(f"{scratch}/there/FB15k-237"), done)
-    check("they are merged", reproduce(None, "--merge", f"{scratch}/out/rows") == ["1 rows added"] and
+    check("they are merged", reproduce(None, "--merge", f"{scratch}/out/rows") == ["2 rows added"] and
           any(row["selection"] == "none" and row["data"] == "FB15k-237" for row in read("selection")))
 
 
@@ -238,6 +242,18 @@ def check_merge(printed):
         file.write(line + ",1\n")
     check("a row of another shape is refused",
           reproduce(None, "--merge", f"{scratch}/printed", results="merged", quiet=True) is None)
+
+
+def check_renewal():
+    """Rows of a recipe that has changed are refused, and replaced when that is asked for."""
+    path = f"{scratch}/results/runs.csv"
+    text = re.sub("(rotate-vlp-random,WN18RR,0,).*", r"\1another", open(path).read())
+    open(path, "w").write(text)
+    rows = ("--seeds", "0", "--rows", "wn18rr random")
+    check("rows of another recipe are refused", reproduce("selection", *rows, quiet=True) is None)
+    lines = reproduce("selection", "--renew", *rows) or []
+    check("they are renewed", [line[:39] for line in lines if "selection" in line] ==
+          ["@row selection rotate-vlp,WN18RR,random"] and not faults(f"{scratch}/results"), lines)
 
 
 def check_plan():
@@ -277,6 +293,7 @@ try:
     check_damage()
     check_merge(printed)
     check_device()
+    check_renewal()
     check_plan()
 finally:
     shutil.rmtree(scratch)

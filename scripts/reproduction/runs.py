@@ -5,6 +5,7 @@ it cost, and the evaluations. One that was asked for in the same way is not comp
 training is resumed."""
 import contextlib
 import dataclasses
+import hashlib
 import json
 import math
 import os
@@ -42,9 +43,18 @@ class Experiment:
 
     def sources(self):
         """All that decides its result but the program and the data, as text."""
-        texts = [open(f"recipes/{name}.ini").read() for name in self.recipes()]
+        own = [name for name in (self.over, self.recipe) if name]
         base = self.base.sources() if self.base else None
-        return [self.name, self.data, self.seed, texts, list(self.sets), base]
+        return [self.name, self.data, self.seed, [settings(name) for name in own], list(self.sets), base]
+
+    def digest(self):
+        return hashlib.sha256(json.dumps(self.sources()).encode()).hexdigest()[:16]
+
+
+def settings(recipe):
+    """The lines of a recipe that are settings."""
+    lines = (line.strip() for line in open(f"recipes/{recipe}.ini"))
+    return [line for line in lines if line and line[0] not in ";["]
 
 
 class Workshop:

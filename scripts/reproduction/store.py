@@ -85,6 +85,12 @@ class Results:
             self.write(name, known + new)
         return new
 
+    def remove(self, name, **unwanted):
+        rows = self.read(name, False)
+        kept = [row for row in rows if any(row[key] != value for key, value in unwanted.items())]
+        if len(kept) < len(rows):
+            self.write(name, kept)
+
     def write(self, name, rows):
         table = self.tables[name]
         rows = sorted(rows, key=lambda row: [natural(row[key]) for key in table.keys])

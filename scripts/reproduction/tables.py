@@ -145,6 +145,10 @@ def of_breakdown(data):
     return models
 
 
+def run_rows(experiment, result, base):
+    yield {"model": experiment.name, "data": experiment.data, "seed": experiment.seed, "settings": experiment.digest()}
+
+
 def of_cost(experiment):
     return (experiment.name,) if is_main(experiment) else ()
 
@@ -329,6 +333,10 @@ TABLES = {table.name: table for table in (
           main_experiments, cost_rows, of_cost, means=False),
     Table("family", ("model", "steps", "seed"), {"triples": 0, "mrr": 4}, family_experiments, family_rows,
           only("family")),
+    # Of all experiments: a digest of the recipe and the settings that its rows are of.
+    Table("runs", RUN, {"settings": None},
+          lambda seeds: [one for table in TABLES.values() if table.name != "runs" for one in table.experiments(seeds)],
+          run_rows, lambda experiment: (experiment.name,), means=False),
     Table("inductive", RUN, {"triples": 0, "mrr": 4, "low": 4, "high": 4, "pagerank": 4, "hits@10/50": 4,
                              "hits_low": 4, "hits_high": 4, "hits_pagerank": 4},
           inductive_experiments, inductive_rows, only("inductive")),
@@ -345,6 +353,21 @@ def identity(table, experiment, model):
         if column in table.keys:
             found[column] = experiment.variant.removeprefix("n") if column == "references" else experiment.variant
     return found
+
+
+def stale(results, experiment):
+    """Whether its rows are of a recipe that has changed since."""
+    return any((row["model"], row["data"], row["seed"]) == (experiment.name, experiment.data, experiment.seed)
+               and row["settings"] != experiment.digest() for row in results.read("runs"))
+
+
+def remove(results, experiment):
+    """Its rows, of all tables."""
+    for table in TABLES.values():
+        for model in table.models(experiment):
+            results.remove(table.name, **identity(table, experiment, model))
+    if experiment.variant == "n0":  # with it came the plain base
+        results.remove("references", model=experiment.models[0], data=experiment.data, seed=experiment.seed)
 
 
 def missing(results, table, experiment):
