@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 program = os.path.realpath(sys.argv[1])
 os.chdir(os.path.dirname(os.path.abspath(__file__)) + "/..")
@@ -159,6 +160,7 @@ def check_kill():
     process = subprocess.Popen(command("main", *both), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                text=True)
     first = process.stdout.readline()
+    check("one call at a time", reproduce("main", *both, quiet=True) is None)
     process.kill()
     process.communicate()
     rows = read("main")
@@ -168,6 +170,22 @@ def check_kill():
     check("the rest after a kill", lines is not None and {row["seed"] for row in read("main")} == {"0", "1", "mean"}
           and not any(line.startswith("@row main rotate,WN18RR,0,") for line in lines), lines)
     check("nothing is computed twice", reproduce("main", *both) == [])
+
+
+def check_resume():
+    """Killed in the middle of a training, with the training itself, it resumes that."""
+    arguments = ("main", "--seeds", "7", "--rows", "rotate-vlp wn18rr", "--set", "steps=600", "--set", "save_every=20")
+    run = f"{scratch}/build/reproduce/WN18RR/rotate-vlp-7"
+    process = subprocess.Popen(command(*arguments, results="resumed"), env=environment, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    while process.poll() is None and not os.path.exists(f"{run}/model.safetensors"):
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    lines = reproduce(*arguments, results="resumed") or []
+    log = open(f"{run}/train.log").read()
+    check("a training is resumed", "resuming at step" in log and any(line.startswith("@row main rotate-vlp") for line in lines),
+          log)
 
 
 def check_tables():
@@ -289,6 +307,7 @@ try:
         vlp("data", "family", f"{scratch}/data/{name}", "--families", "6", "--generations", "3", "--seed", str(len(name)), "-q")
     check_recipes()
     check_kill()
+    check_resume()
     printed = check_tables()
     check_damage()
     check_merge(printed)

@@ -4,12 +4,14 @@ What is known of an experiment is in WORK/DATA/NAME-SEED.json beside its run fol
 it cost, and the evaluations. One that was asked for in the same way is not computed again; an interrupted
 training is resumed."""
 import contextlib
+import ctypes
 import dataclasses
 import hashlib
 import json
 import math
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -131,6 +133,7 @@ class Workshop:
             command += ["--set", setting]
         command += ["--seed", experiment.seed, "--device", self.device]
         os.makedirs(os.path.dirname(run), exist_ok=True)
+        replace(cost, json.dumps(known))  # so that it can be resumed from now on
         meter = Meter(known["cost"], lambda found: replace(cost, json.dumps({**known, "cost": found})))
         meter.run(command)
         replace(cost, json.dumps({**known, "cost": meter.cost, "done": True}))
@@ -154,6 +157,11 @@ def ask_gpu():
         except ValueError:  # "[N/A]": the card does not tell
             values.append(None)
     return name, *values
+
+
+def end_with_parent():
+    """A training whose caller was killed would keep its run locked."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 class Meter:
@@ -188,7 +196,7 @@ class Meter:
     def run(self, command):
         ended = threading.Event()
         begun = time.monotonic()
-        process = subprocess.Popen(command, stdout=sys.stderr)
+        process = subprocess.Popen(command, stdout=sys.stderr, preexec_fn=end_with_parent)
         watcher = threading.Thread(target=self.watch, args=(ended,))
         watcher.start()
         try:

@@ -15,11 +15,11 @@ SUM = {"WN18RR": "rotate", "FB15k-237": "complex"}  # what the path model is add
 REFERENCES = (0, 2, 4, 6, 8, 10)
 SELECTION = {
     "none": ("references=0",),
-    "random": ("references_choice=random",),
-    "own-edge": ("references_own_edge=on",),
-    "ties-random": ("references_choice=nearest-random",),
-    "mass": (),
-    "cap": ("references_per_head=1",),
+    "random": ("references_choice=random", "references_per_head=0"),
+    "own-edge": ("references_own_edge=on", "references_per_head=0"),
+    "ties-random": ("references_choice=nearest-random", "references_per_head=0"),
+    "mass": ("references_choice=nearest", "references_per_head=0"),
+    "cap": ("references_choice=nearest", "references_per_head=1"),
 }
 RED = {
     "red": ("negatives_from=red", "weights=red"),
