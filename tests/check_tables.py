@@ -8,6 +8,7 @@ two rows, rows of another machine, and rows that are not computed twice. And eve
     check_tables.py PROGRAM     prints "ok ..." a check; the exit code counts the failures
 """
 import csv
+import fcntl
 import filecmp
 import glob
 import os
@@ -160,7 +161,6 @@ def check_kill():
     process = subprocess.Popen(command("main", *both), env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                text=True)
     first = process.stdout.readline()
-    check("one call at a time", reproduce("main", *both, quiet=True) is None)
     process.kill()
     process.communicate()
     rows = read("main")
@@ -170,11 +170,16 @@ def check_kill():
     check("the rest after a kill", lines is not None and {row["seed"] for row in read("main")} == {"0", "1", "mean"}
           and not any(line.startswith("@row main rotate,WN18RR,0,") for line in lines), lines)
     check("nothing is computed twice", reproduce("main", *both) == [])
+    folder = os.open(f"{scratch}/results", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    check("one call at a time", reproduce("main", *both, quiet=True) is None)
+    os.close(folder)
 
 
 def check_resume():
     """Killed in the middle of a training, with the training itself, it resumes that."""
-    arguments = ("main", "--seeds", "7", "--rows", "rotate-vlp wn18rr", "--set", "steps=600", "--set", "save_every=20")
+    arguments = ("main", "--seeds", "7", "--rows", "rotate-vlp wn18rr", "--set", "steps=1500", "--set", "batch=1024",
+                 "--set", "save_every=20")
     run = f"{scratch}/build/reproduce/WN18RR/rotate-vlp-7"
     process = subprocess.Popen(command(*arguments, results="resumed"), env=environment, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
