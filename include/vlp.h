@@ -884,7 +884,8 @@ typedef struct vlp_run_info {
 /* Writes to *out; all zeros for a run that is NULL. */
 VLP_API void vlp_run_describe(vlp_run_info *out, const vlp_run *run);
 
-/* A reference of a query: a known triple, as it is in the graph, `distance` hops away. */
+/* A reference of a query: a known triple, as it is in the graph, `distance` hops away; -1 where the run
+ * was trained with references_choice = random. */
 typedef struct vlp_answer_reference {
     vlp_triple triple;
     int32_t distance;

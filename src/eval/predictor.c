@@ -34,7 +34,7 @@ static vlp_status allocate(vlp_predictor *predictor) {
                                   .trained = options->trained,
                                   .references = options->references,
                                   .references_per_head = options->references_per_head,
-                                  .references_edges = options->references_edges,
+                                  .references_rule = options->references_rule,
                                   .batch = predictor->batch,
                                   .columns = predictor->tile,
                                   .threads = options->threads};
