@@ -75,10 +75,27 @@ static void among_json(json_out *json, const vlp_evaluation *evaluation) {
     json_end_object(json);
 }
 
+/* What was drawn at random, and of how many; nothing where nothing was. */
+static void sampled_json(json_out *json, const vlp_dataset *data, const vlp_evaluation *evaluation) {
+    if (evaluation->triples < evaluation->split_triples) {
+        json_object(json, "sampled_triples");
+        json_integer(json, "triples", evaluation->triples);
+        json_integer(json, "of", evaluation->split_triples);
+        json_end_object(json);
+    }
+    if (evaluation->sample > 0) {
+        json_object(json, "sampled_candidates");
+        json_integer(json, "candidates", evaluation->sample);
+        json_integer(json, "of", vlp_dataset_entity_count(data));
+        json_end_object(json);
+    }
+}
+
 void evaluation_json(json_out *json, const vlp_dataset *data, const vlp_evaluation *evaluation) {
     json_object(json, NULL);
     json_string(json, "split", split_names[evaluation->split]);
     json_integer(json, "queries", evaluation->queries);
+    sampled_json(json, data, evaluation);
     metrics_json(json, "both", &evaluation->both);
     metrics_json(json, "head", &evaluation->head);
     metrics_json(json, "tail", &evaluation->tail);
