@@ -514,6 +514,13 @@ enum { VLP_MAX_COMPONENTS = 4 };
 /* "horizontal", "vertical", "path"; NULL for a number that is none of them. */
 VLP_API const char *vlp_component_name(vlp_component component);
 
+/* What is recorded at every evaluation on the validation split while a run is trained. */
+typedef struct vlp_history_point {
+    int64_t step;
+    double losses[VLP_MAX_COMPONENTS]; /* of that step; NaN without one */
+    double valid_mrr;                  /* NaN without a validation split */
+} vlp_history_point;
+
 typedef struct vlp_train_options {
     int32_t version;
     const char *recipe;          /* an INI file of settings; NULL: none */
@@ -537,11 +544,16 @@ typedef struct vlp_train_options {
      * resumed has its settings already. Not with a recipe or a base. 0: settings that are not given have
      * their defaults. VLP_TIME_DEFAULT: ten minutes on a CPU, three on a GPU. */
     double time;
+    /* Since version 3. Called at every evaluation on the validation split, with what metrics.jsonl then
+     * has a line of; from the thread that called the library, like the observer's functions. NULL: not
+     * wanted. */
+    void (*metrics)(void *user, const vlp_history_point *point);
+    void *user; /* handed to `metrics` */
 } vlp_train_options;
 #define VLP_TIME_DEFAULT (-1.0)
-#define VLP_TRAIN_OPTIONS_VERSION 2
+#define VLP_TRAIN_OPTIONS_VERSION 3
 #define VLP_TRAIN_OPTIONS_INIT                                                                          \
-    { VLP_TRAIN_OPTIONS_VERSION, NULL, NULL, 0, NULL, NULL, false, NULL, 0 }
+    { VLP_TRAIN_OPTIONS_VERSION, NULL, NULL, 0, NULL, NULL, false, NULL, 0, NULL, NULL }
 
 typedef struct vlp_train_report {
     int64_t steps;  /* done in all */
@@ -744,6 +756,9 @@ typedef struct vlp_evaluation {
     int32_t among;                /* as in the options; where it is 0 what follows is NaN */
     vlp_interval hits10_among;    /* Hits@10 among so many random candidates, of f, 95% */
     double pagerank_hits10_among; /* the same of the baseline; NaN without it */
+    int64_t triples;              /* of the split that were ranked */
+    int64_t split_triples;        /* that it has */
+    int32_t sample;               /* entities drawn as candidates; 0: not drawn */
 } vlp_evaluation;
 
 typedef struct vlp_evaluation_options {
@@ -766,16 +781,23 @@ typedef struct vlp_evaluation_options {
                       equal to it among those drawn, a hit has 1 + a + b / 2 <= 10. 0: not */
     bool pagerank; /* also rank by personalised PageRank, the baseline of graphs with new entities, which
                       get it in any case. Its cost is a power iteration per distinct query entity */
+    /* Of version 3: for graphs where all queries with all candidates would take too long. */
+    int64_t triples; /* rank this many triples of the split, drawn at random; 0: all. The figures are
+                        estimates of those of all triples, and the interval says how good */
+    int32_t sample;  /* the answers of all queries compete with these many entities only, drawn at random
+                        once; 0: all. The figures are others than those among all entities, and far
+                        higher: they compare with figures of the same sample alone */
+    uint64_t seed;   /* of both draws */
 } vlp_evaluation_options;
-#define VLP_EVALUATION_OPTIONS_VERSION 2
+#define VLP_EVALUATION_OPTIONS_VERSION 3
 #define VLP_EVALUATION_OPTIONS_INIT                                                                     \
     {                                                                                                   \
         VLP_EVALUATION_OPTIONS_VERSION, VLP_TEST, 0, VLP_BOTH_SIDES, NULL, 0, false, NULL, false, 0,    \
-            false                                                                                       \
+            false, 0, 0, 0                                                                              \
     }
 /* Ranks the answers of a split and puts all figures into *out, to be freed with vlp_evaluation_free.
- * VLP_ERROR_ARGUMENT: the split is empty, a control makes no sense for this run, or `graph` is given
- * where no graph is in use; VLP_ERROR_DIVERGED: a score is NaN; VLP_ERROR_DEVICE; VLP_ERROR_STOPPED;
+ * VLP_ERROR_ARGUMENT: the split is empty, a control makes no sense for this run, `graph` is given where
+ * no graph is in use, or `sample` together with `candidates`; VLP_ERROR_DIVERGED: a score is NaN; VLP_ERROR_DEVICE; VLP_ERROR_STOPPED;
  * with `control` those of vlp_train. */
 VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
                                     const vlp_evaluation_options *options);
@@ -784,7 +806,7 @@ VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
 /* What queries were ranked by: f, or a component alone, VLP_BY_F_G + component. */
 typedef enum vlp_ranked_by { VLP_BY_F = 0, VLP_BY_F_G, VLP_BY_F_C, VLP_BY_F_P } vlp_ranked_by;
 
-/* The realistic rank of one query's answer. With t triples in the split, query i < t asks (h, r, ?) of
+/* The realistic rank of one query's answer. With t triples ranked, query i < t asks (h, r, ?) of
  * triple i and query t + i asks (?, r, t). NaN where there is no such query, for a component that the
  * run does not have, and for arguments out of range. */
 VLP_API double vlp_evaluation_rank(const vlp_evaluation *evaluation, vlp_ranked_by by, int64_t query);
@@ -797,12 +819,7 @@ VLP_API vlp_status vlp_evaluation_compare(vlp_interval *out, const vlp_evaluatio
                                           vlp_ranked_by first_by, const vlp_evaluation *second,
                                           vlp_ranked_by second_by);
 
-/* What was recorded while a run was trained, at every evaluation on the validation split. */
-typedef struct vlp_history_point {
-    int64_t step;
-    double losses[VLP_MAX_COMPONENTS]; /* of that step; NaN without one */
-    double valid_mrr;                  /* NaN without a validation split */
-} vlp_history_point;
+/* What was recorded while a run was trained. */
 typedef struct vlp_history {
     vlp_history_point *items; /* (count), by step */
     int64_t count;
@@ -821,6 +838,16 @@ VLP_API bool vlp_run_setting(char text[64], const vlp_run *run, int32_t index);
  * the library that trained it; borrowed. NULL for NULL. */
 VLP_API const char *vlp_run_checksum(const vlp_run *run);
 VLP_API const char *vlp_run_version(const vlp_run *run);
+
+/* A table of embeddings: (rows, columns), a row per entity in the order of ids, complex numbers as all
+ * real parts, then all imaginary parts. values is NULL and rows 0 where a run has none. */
+typedef struct vlp_embeddings {
+    const float *values;
+    int64_t rows, columns;
+} vlp_embeddings;
+/* Writes the embeddings of the entities that a run was trained on to *out, borrowed from the run: the
+ * table itself where the run is on the CPU, a copy that the run makes once where it is on a GPU. */
+VLP_API vlp_status vlp_run_entity_embeddings(vlp_embeddings *out, vlp_run *run);
 
 /* Writes entities.npy, relations.npy and the aggregator's arrays into the new folder `folder`, and
  * entities.tsv and relations.tsv, which name their rows. VLP_ERROR_IO, VLP_ERROR_EXISTS,
@@ -976,6 +1003,26 @@ VLP_API void vlp_predictions_free(vlp_predictions *predictions);
  * are ignored. */
 VLP_API vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
                                    const int32_t *answers, int64_t count,
+                                   const vlp_predict_options *options);
+
+/* ---- Without some triples ---- */
+
+enum { VLP_MAX_REMOVED = 16 };
+/* An answer with the whole graph, and without some of its triples. Ranks are filtered and realistic, by
+ * f; parts as in vlp_prediction. */
+typedef struct vlp_what_if {
+    double rank_before, score_before, parts_before[VLP_MAX_COMPONENTS];
+    double rank, score, parts[VLP_MAX_COMPONENTS];
+} vlp_what_if;
+/* Scores the answer of a query again as if triples[0 .. count - 1] were not known, and writes what it
+ * was and what it becomes to *out. f_p reads the graph that is left; f_c loses the references among the
+ * triples, and no others take their place; f_g does not depend on the graph.
+ *   triples  (count) of vlp_run_graph_triples, by ids, in any order; NULL where count is 0
+ *   count    0 to VLP_MAX_REMOVED
+ *   options  of which `filter` is read: what counts as known; NULL: the defaults
+ * VLP_ERROR_ARGUMENT also for a triple that the graph in use does not have. */
+VLP_API vlp_status vlp_run_what_if(vlp_what_if *out, vlp_run *run, vlp_query query, int32_t answer,
+                                   const vlp_triple *triples, int32_t count,
                                    const vlp_predict_options *options);
 
 /* ---- The relation between two entities ---- */

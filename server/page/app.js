@@ -84,5 +84,6 @@ document.getElementById("skip").addEventListener("click", (event) => {
 });
 window.addEventListener("hashchange", navigate);
 if (!location.hash) history.replaceState(null, "", address("/"));
+document.addEventListener("tokenchange", () => void showRunName());
 void showRunName();
 navigate();

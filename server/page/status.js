@@ -15,6 +15,7 @@ function tokenForm(message, again) {
             event.preventDefault();
             setToken(input.value.trim());
             forget();
+            document.dispatchEvent(new Event("tokenchange"));
             again();
         },
     }, el("p", null, message, " It is the first line of the token file that vlp serve was started with, and is kept until this tab closes."),
