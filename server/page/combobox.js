@@ -57,6 +57,7 @@ export function combobox(options) {
         if (item === undefined) return;
         state.settled = options.text(item);
         input.value = state.settled;
+        input.select(); // the next key starts a new search
         close();
         options.pick(item);
     }
@@ -165,8 +166,11 @@ export function combobox(options) {
         input,
         /** What the field shows without a search. */
         setText(text) {
+            const typing = document.activeElement === input && input.value !== state.settled;
             state.settled = text;
+            if (typing) return; // what is being typed stays
             input.value = text;
+            if (document.activeElement === input) input.select();
         },
     };
 }

@@ -61,6 +61,9 @@ export function rank(value) {
     return fixed(value, Number.isInteger(value) ? 0 : 1);
 }
 
+/** A weight: at most three digits behind the point, no zeros at the end. */
+export const weight = (value) => value.toLocaleString("en-US", { maximumFractionDigits: 3 });
+
 /** Digits behind the point that suit a column of these values. */
 export function digitsFor(values) {
     const largest = Math.max(0, ...values.filter(Number.isFinite).map(Math.abs));
@@ -108,8 +111,8 @@ export function symbol(letter) {
 /** f as a sum: f = 0.32 f_g + f_c, with more nodes before and behind each term if wanted. */
 export function formula(components, weights, before = () => null, behind = () => null) {
     return [symbol(), " = ", components.map(({ key, letter }, index) => {
-        const weight = weights?.[key] ?? 1;
-        return [index > 0 ? " " : null, el("span", { class: "term" }, index > 0 ? "+ " : null, before(key), weight === 1 ? null : `${fixed(weight, digitsFor([weight]))} `, symbol(letter), behind(key))];
+        const factor = weights?.[key] ?? 1;
+        return [index > 0 ? " " : null, el("span", { class: "term" }, index > 0 ? "+ " : null, before(key), factor === 1 ? null : `${weight(factor)} `, symbol(letter), behind(key))];
     })];
 }
 

@@ -2,7 +2,7 @@
 // if some of these triples were not known.
 import {
     el, address, announce, count, fixed, rank, digitsFor, plural, title, entityLink, entityText, entityAddress, relationText, tripleKey,
-    tripleWords, componentsOf, weighted, symbol,
+    tripleWords, componentsOf, weighted, weight, symbol,
 } from "./dom.js";
 import { get, post } from "./api.js";
 import { load } from "./status.js";
@@ -55,7 +55,7 @@ function componentTable(prediction, weights) {
     const range = barRange(components.map(({ key }) => ({ [key]: prediction[key] })), components, weights);
     const rows = components.map((component, i) => el("tr", null,
         el("th", { scope: "row" }, el("span", { class: `swatch ${component.key}` }), component.key, " ", symbol(component.letter)),
-        el("td", { class: "number quiet" }, (weights?.[component.key] ?? 1) === 1 ? "" : `${fixed(weights[component.key], 3)} × ${fixed(prediction[component.key], digits)}`),
+        el("td", { class: "number quiet" }, (weights?.[component.key] ?? 1) === 1 ? "" : `${weight(weights[component.key])} × ${fixed(prediction[component.key], digits)}`),
         el("td", { class: "bar-cell" }, bars({ [component.key]: prediction[component.key] }, [component], weights, range)),
         el("td", { class: "number" }, fixed(values[i], digits))));
     return el("table", { class: "components" }, el("caption", { class: "hidden" }, "The score by component"),

@@ -151,12 +151,11 @@ class Browser:
         return result["result"].get("value")
 
     def wait(self, script, timeout=15):
-        """Waits until an expression is true; gives its value."""
+        """Waits until an expression is true."""
         deadline = time.monotonic() + timeout
         while True:
-            value = self.evaluate(script)
-            if value:
-                return value
+            if self.evaluate(f"Boolean({script})"):
+                return
             if time.monotonic() > deadline:
                 raise BrowserError(f"waited {timeout} s in vain for: {script}\n  the page shows: "
                                    + str(self.evaluate("document.body.innerText"))[:600])
