@@ -325,6 +325,20 @@ static void explanation_json(http_reply *reply, const served *run, const vlp_ans
     reply_end(reply);
 }
 
+/* The rank of the answer: found with its support, or else asked for. */
+static vlp_status find_rank(double *out, http_handling *handling, const vlp_answers *answers) {
+    const vlp_prediction *prediction = &answers->predictions[0];
+    if (prediction->support) {
+        *out = prediction->support->rank_before;
+        return VLP_OK;
+    }
+    vlp_what_if found = {0};
+    vlp_status status =
+        vlp_run_what_if(&found, handling->run->run, answers->query, prediction->entity, NULL, 0, NULL);
+    *out = found.rank_before;
+    return status;
+}
+
 void answer_explain(http_handling *handling) {
     vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
     options.observer = handling->observer;
@@ -335,13 +349,87 @@ void answer_explain(http_handling *handling) {
         !read_answer(&query, &answer, handling))
         return;
     vlp_predictions *answers = NULL;
+    double rank = NAN;
     vlp_status status = vlp_run_explain(&answers, handling->run->run, &query, &answer, 1, &options);
-    if (status == VLP_OK) {
-        const vlp_answers *found = vlp_predictions_get(answers, 0);
-        const vlp_support *support = found->predictions[0].support;
-        explanation_json(handling->reply, handling->run, found, support ? support->rank_before : NAN);
-    } else {
+    if (status == VLP_OK) status = find_rank(&rank, handling, vlp_predictions_get(answers, 0));
+    if (status == VLP_OK)
+        explanation_json(handling->reply, handling->run, vlp_predictions_get(answers, 0), rank);
+    else
         answer_failure(handling->reply, status);
-    }
     vlp_predictions_free(answers);
+}
+
+/* ---- Without some triples ------------------------------------------------------------------------ */
+
+/* Reads a triple of the graph, by names. */
+static bool read_triple(vlp_triple *out, int64_t *edge, http_handling *handling, body_value item) {
+    static const char *const places[] = {"head", "relation", "tail"};
+    const char *texts[3];
+    for (int i = 0; i < 3; i++) {
+        body_value text = {0};
+        if (item.kind == BODY_OBJECT) text = body_member(item.json, places[i]);
+        texts[i] = text.text;
+        if (text.kind == BODY_TEXT) continue;
+        reply_error(handling->reply, 400,
+                    "Each item of 'without' is an object with 'head', 'relation' and 'tail'.");
+        return false;
+    }
+    out->head = served_entity(handling->run, handling->reply, texts[0]);
+    if (out->head >= 0) out->relation = served_relation(handling->run, handling->reply, texts[1]);
+    if (!reply_failed(handling->reply))
+        out->tail = served_entity(handling->run, handling->reply, texts[2]);
+    if (reply_failed(handling->reply)) return false;
+    *edge = served_edge(handling->run, *out);
+    if (*edge < 0)
+        reply_error(handling->reply, 400, "The graph has no triple (%.80s, %.80s, %.80s) to leave out.",
+                    texts[0], texts[1], texts[2]);
+    return *edge >= 0;
+}
+
+/* Reads the triples to leave out, each once; the query's own is left out in any case. */
+static bool read_without(vlp_triple *out, int32_t *count, http_handling *handling, int64_t own) {
+    body_value list = body_member(handling->request->body, "without");
+    if (list.kind != BODY_LIST || list.count > VLP_MAX_REMOVED) {
+        reply_error(handling->reply, 400, "'without' has to be a list of at most %d triples.",
+                    VLP_MAX_REMOVED);
+        return false;
+    }
+    int64_t edges[VLP_MAX_REMOVED];
+    *count = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        if (!read_triple(&out[*count], &edges[*count], handling, body_item(list.json, i))) return false;
+        bool repeated = edges[*count] == own;
+        for (int32_t j = 0; j < *count; j++) repeated |= edges[j] == edges[*count];
+        if (!repeated) ++*count;
+    }
+    return true;
+}
+
+static void state_json(json_out *json, const char *key, double rank, double score, const double *parts) {
+    json_object(json, key);
+    json_number(json, "rank", rank);
+    json_number(json, "score", score);
+    component_parts_json(json, parts);
+    json_end_object(json);
+}
+
+void answer_what_if(http_handling *handling) {
+    vlp_triple triples[VLP_MAX_REMOVED];
+    int32_t count, answer;
+    vlp_query query;
+    if (!read_answer(&query, &answer, handling) ||
+        !read_without(triples, &count, handling, query.left_out))
+        return;
+    vlp_what_if found;
+    vlp_status status = vlp_run_what_if(&found, handling->run->run, query, answer, triples, count, NULL);
+    if (status != VLP_OK) {
+        answer_failure(handling->reply, status);
+        return;
+    }
+    json_out json = reply_begin(handling->reply, 200);
+    json_object(&json, NULL);
+    state_json(&json, "before", found.rank_before, found.score_before, found.parts_before);
+    state_json(&json, "after", found.rank, found.score, found.parts);
+    json_end_object(&json);
+    reply_end(handling->reply);
 }

@@ -162,3 +162,7 @@ int32_t search_index_find(int32_t *out, bool *more, const search_index *index, c
     for (int32_t i = 0; i < count; i++) out[i] = index->by_rank[top.found[i]];
     return count;
 }
+
+int32_t search_index_ranked(const search_index *index, int32_t rank) {
+    return index->by_rank[rank];
+}

@@ -36,5 +36,7 @@ void search_index_free(search_index *index);
  * there are others. An empty text finds all entities. Thread-safe. */
 int32_t search_index_find(int32_t *out, bool *more, const search_index *index, const char *text,
                           int32_t limit);
+/* The entity with the rank-th largest degree, from 0. */
+int32_t search_index_ranked(const search_index *index, int32_t rank);
 
 #endif

@@ -31,8 +31,8 @@ typedef struct served_evaluation {
 } served_evaluation;
 
 typedef struct served_map {
-    served_state state;
-    float *points; /* (entities, 2) */
+    float *points; /* (rows, 2); NULL: not computed yet */
+    int64_t rows;
     double explained[2];
     pthread_mutex_t lock; /* held while it is computed */
 } served_map;
