@@ -127,6 +127,7 @@ demo: all
 	@scripts/demo $(BUILD)
 
 test: $(BUILD)/vlp $(SHARED) $(TESTS:%=$(BUILD)/tests/%)
+	@scripts/deps --test
 	@scripts/test $(BUILD)
 
 .PHONY: test-programs

@@ -24,11 +24,8 @@ export function setToken(value) {
     } catch (_) { /* see above */ }
 }
 
-const hasToken = () => Boolean(token);
-
 /** A sentence for a status that came without one. */
 function sentence(status) {
-    if (status === 401) return "This server asks for a token.";
     if (status === 404) return "The server does not have this.";
     if (status === 408) return "The server gave up on this request: it took too long.";
     if (status === 429 || status === 503) return "The server is busy. Try again in a moment.";
@@ -45,7 +42,7 @@ async function readAnswer(response) {
         body = null;
     }
     if (response.ok) return { status: response.status, body };
-    if (response.status === 401 && hasToken()) throw new ApiError("The server does not accept this token.", 401);
+    if (response.status === 401) throw new ApiError(token ? "The server does not accept this token." : "This server asks for a token.", 401);
     throw new ApiError(body?.error || sentence(response.status), response.status);
 }
 

@@ -162,7 +162,6 @@ export function askView(container, { signal }) {
         entityField.setText(title(result.query.head ?? result.query.tail));
         relationField.setText(title(result.query.relation));
         announce(announceAnswers(result));
-        queueMicrotask(() => markAnswer(left, state.answer));
         return nodes;
     }
 
@@ -175,7 +174,7 @@ export function askView(container, { signal }) {
         keys.left = key;
         if (!state.entity) void load(left, "Reading the run…", startPanel, signal);
         else if (!state.relation) void load(left, "Reading the entity…", entityPanel, signal);
-        else void load(left, "Scoring all entities…", queryPanel, signal);
+        else void load(left, "Scoring all entities…", queryPanel, signal, () => markAnswer(left, state.answer));
     }
 
     function drawFacts() {

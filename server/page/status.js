@@ -49,9 +49,9 @@ const running = new WeakMap();
 
 /**
  * Fills a container with what `work` gives: a loading line meanwhile, a sentence if it fails. A later call
- * on the same container ends this one.
+ * on the same container ends this one, as `parent` does. `after` runs once the container is filled.
  */
-export async function load(container, text, work, parent) {
+export async function load(container, text, work, parent, after) {
     running.get(container)?.abort();
     const request = new AbortController();
     running.set(container, request);
@@ -62,10 +62,11 @@ export async function load(container, text, work, parent) {
         if (request.signal.aborted) return;
         stop();
         container.replaceChildren(...[nodes].flat().filter(Boolean));
+        after?.();
     } catch (error) {
         if (request.signal.aborted) return;
         stop();
-        container.replaceChildren(errorNotice(error, () => void load(container, text, work, parent)));
+        container.replaceChildren(errorNotice(error, () => void load(container, text, work, parent, after)));
     } finally {
         if (request.signal.aborted) stop();
     }

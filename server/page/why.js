@@ -170,7 +170,6 @@ export function whyView(container, signal) {
             explanation.without?.triples ?? [], (explanation.references ?? []).map(({ triple }) => triple)].flat();
         seen = new Map(triples.map((triple) => [tripleKey(triple), triple]));
         announce(`Why ${title(prediction.entity)}: rank ${rank(prediction.rank)}, ${plural(explanation.paths.length, "path")}.`);
-        queueMicrotask(drawWhatIf);
         return [
             el("h2", { tabindex: "-1" }, "Why ", entityText(prediction.entity, 60), "?"),
             el("p", { class: "entity-meta" }, el("span", null, "Rank ", el("strong", { class: "number" }, rank(prediction.rank)),
@@ -234,7 +233,7 @@ export function whyView(container, signal) {
                 container.hidden = !state;
                 body.replaceChildren();
                 if (!state) return;
-                void load(body, "Looking for what this answer rests on…", (inner) => explain(state, inner), signal);
+                void load(body, "Looking for what this answer rests on…", (inner) => explain(state, inner), signal, drawWhatIf);
                 // Where the panels are stacked, the answer would open out of sight.
                 if (before.relation && matchMedia("(max-width: 62rem)").matches) container.scrollIntoView({ block: "start" });
                 return;
