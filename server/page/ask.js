@@ -172,6 +172,9 @@ export function askView(container, { signal }) {
             return;
         }
         keys.left = key;
+        // By name until the labels arrive, or an error does.
+        const words = state.relation ? [state.entity, state.relation, "?"] : [state.entity];
+        setTitle(state.entity ? (state.direction === "out" ? words : words.reverse()).join(" ") : "");
         if (!state.entity) void load(left, "Reading the run…", startPanel, signal);
         else if (!state.relation) void load(left, "Reading the entity…", entityPanel, signal);
         else void load(left, "Scoring all entities…", queryPanel, signal, () => markAnswer(left, state.answer));

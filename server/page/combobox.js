@@ -64,7 +64,7 @@ export function combobox(options) {
 
     function line(item, index) {
         const node = el("li", { id: `${listId}-${index}`, role: "option", "aria-selected": "false" }, options.render(item));
-        node.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus
+        node.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
         node.addEventListener("click", () => pick(index));
         return node;
     }

@@ -62,7 +62,7 @@ function drawLabels(context, placed, special, colour, edge) {
         const whole = title(point);
         const text = whole.length > 32 ? `${whole.slice(0, 31)}…` : whole;
         const width = context.measureText(text).width;
-        const gap = radius(point) + 4;
+        const gap = radius(point) + (bold ? 7 : 4);
         const left = at.x + gap + width < edge ? at.x + gap : at.x - gap - width;
         const box = { left: left - 2, right: left + width + 2, top: at.y - 9, bottom: at.y + 9 };
         if (!bold && !free(box)) return false;
@@ -297,9 +297,15 @@ export function mapView(container, { signal }) {
     const markWanted = () => load(side, "Finding the point…", (inner) => mark(wanted, inner), signal);
 
     async function open(inner) {
-        const answer = await get("/api/map", { limit: LIMIT }, { signal: inner });
+        let answer;
+        try {
+            answer = await get("/api/map", { limit: LIMIT }, { signal: inner });
+        } catch (error) {
+            if (error.status !== 404) throw error;
+            field.element.hidden = true; // a run without embeddings has no map: nothing to find
+            return el("p", { class: "notice" }, error.message);
+        }
         points = answer.points.slice();
-        if (points.length === 0) return el("p", { class: "notice" }, "The run has no entities to show.");
         map = mapFrame(points, signal, (point) => { location.hash = address("/map", { name: point.name }); });
         const [first, second] = answer.explained;
         void markWanted();

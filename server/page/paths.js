@@ -8,6 +8,7 @@ const LABEL_LINE = 14;
 const MARGIN = 6;
 const ARROW = 9;
 const SMALLEST = 0.85;
+const WORD = 1.35; // of the width of a line
 const PORT = 11; // between the ends of two edges at a node
 
 const canvas = document.createElement("canvas").getContext("2d");
@@ -29,10 +30,15 @@ function fit(text, font, width) {
     return `${symbols.join("").trimEnd()}…`;
 }
 
-/** Breaks a text into at most two lines, behind spaces and the separators of names. */
-export function wrap(text, font, width) {
-    if (textWidth(text, font) <= width) return [text];
+/**
+ * Breaks a text into at most two lines, behind spaces and the separators of names. A word that is a little
+ * wider than the line makes it wider.
+ */
+export function wrap(text, font, most) {
+    if (textWidth(text, font) <= most) return [text];
     const pieces = text.split(/(?<=[\s_/,.\-])/u);
+    const widest = Math.max(...pieces.map((piece) => textWidth(piece.trimEnd(), font)));
+    const width = widest <= most * WORD ? Math.max(most, widest) : most;
     let line = "";
     while (pieces.length > 0 && textWidth((line + pieces[0]).trimEnd(), font) <= width) line += pieces.shift();
     let rest = pieces.join("");

@@ -1,5 +1,5 @@
 // The page on the run: its data, how training went, how well it answers a split, its settings.
-import { el, address, announce, count, fixed, rank, formula, symbol, scroller, COMPONENTS } from "./dom.js";
+import { el, address, announce, count, fixed, formula, symbol, scroller, COMPONENTS } from "./dom.js";
 import { get, poll } from "./api.js";
 import { load, setTitle } from "./status.js";
 import { lineChart, shareBar } from "./chart.js";
@@ -23,7 +23,7 @@ function overview(run) {
             ["Entity labels", Number.isFinite(data.labels) ? count(data.labels) : data.labels ? "yes" : "none"],
             ["Model", run.model === "none" ? "no embeddings" : `${run.model}, ${count(run.dim)} dimensions`],
             ["References", run.components.includes("vertical") ? count(run.references) : null],
-            ["Steps", count(run.step)], ["Validation MRR", run.valid_mrr === null ? null : fixed(run.valid_mrr, 4)], ["Device", run.device],
+            ["Steps", count(run.step)], ["Validation MRR", run.valid_mrr === null ? null : fixed(run.valid_mrr, 4)], ["Device", run.device === "auto" ? null : run.device],
         ]));
 }
 
@@ -38,6 +38,10 @@ function curves(run) {
     const losses = COMPONENTS.flatMap(({ key }) => series(history, `loss_${key}`, key, key));
     const mrr = series(history, "valid_mrr", "validation MRR", "score");
     if (losses.length + mrr.length === 0) return el("section", null, el("h2", null, "Training"), el("p", { class: "quiet" }, "The run has no history: it wrote no metrics while training."));
+    if (new Set(history.map((point) => point.step)).size === 1) {
+        return el("section", null, el("h2", null, "Training"), el("p", null, `Metrics were written once, at step ${count(history[0].step)}: `,
+            [...losses.map((line) => `${line.name} loss ${fixed(line.points[0][1], 4)}`), ...mrr.map((line) => `${line.name} ${fixed(line.points[0][1], 4)}`)].join(", "), "."));
+    }
     return el("section", null, el("h2", null, "Training"), el("div", { class: "figures" },
         losses.length > 0 ? lineChart({ series: losses, name: "Loss of each component", xLabel: "step", yLabel: "loss", digits: 4 }) : null,
         mrr.length > 0 ? lineChart({ series: mrr, name: "MRR on the validation split", xLabel: "step", yLabel: "MRR", digits: 4 }) : null));
@@ -47,7 +51,7 @@ function metricsRow(name, metrics, className) {
     return el("tr", null, el("th", { scope: "row" }, className ? el("span", { class: `swatch ${className}` }) : null, name),
         el("td", { class: "bar-cell" }, shareBar(metrics.mrr, className ?? "quiet-bar")), el("td", { class: "number" }, fixed(metrics.mrr, 3)),
         ...["hits@1", "hits@3", "hits@10"].map((key) => el("td", { class: "number" }, fixed(metrics[key], 3))),
-        el("td", { class: "number" }, rank(Math.round(metrics.mr * 10) / 10)));
+        el("td", { class: "number" }, fixed(metrics.mr, 1)));
 }
 
 function metricsTable(result) {

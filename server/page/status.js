@@ -30,7 +30,8 @@ export function errorNotice(error, again) {
     if (error.status === 401) return tokenForm(message, again);
     announce(message);
     const retry = known && (error.status === 0 || error.status === 408 || error.status === 429 || error.status >= 500);
-    return el("div", { class: "notice error", role: "alert" }, el("p", null, message),
+    const headed = document.querySelector("main h1");
+    return el("div", { class: "notice error", role: "alert" }, headed ? null : el("h1", null, "This cannot be shown"), el("p", null, message),
         retry && again ? el("button", { type: "button", onclick: again }, "Try again") : null);
 }
 
@@ -66,6 +67,7 @@ export async function load(container, text, work, parent, after) {
     } catch (error) {
         if (request.signal.aborted) return;
         stop();
+        container.replaceChildren(); // before the notice looks for a heading
         container.replaceChildren(errorNotice(error, () => void load(container, text, work, parent, after)));
     } finally {
         if (request.signal.aborted) stop();

@@ -122,10 +122,11 @@ function referencesSection(explanation, weights, toggle) {
             el("div", { class: "scroll" }, table(rows.slice(REFERENCES_SHOWN)))) : null);
 }
 
-/** "rank 1 → 12", and whether that is worse. */
+/** "rank 1 → 12", and whether that is worse: a larger rank, a smaller score. */
 function change(name, before, after, show, className = "") {
     const moved = show(before) !== show(after);
-    return el("div", { class: `change ${className} ${moved ? "moved" : "same"}` }, el("dt", null, name),
+    const worse = name === "rank" ? after > before : after < before;
+    return el("div", { class: `change ${className} ${moved ? (worse ? "worse" : "better") : "same"}` }, el("dt", null, name),
         el("dd", { class: "number" }, show(before), moved ? [el("span", { "aria-label": "to", role: "img" }, " → "), el("strong", null, show(after))] : el("span", { class: "quiet" }, " stays")));
 }
 

@@ -108,6 +108,16 @@ def check_search(test):
     check("its gloss and facts are shown", "Central Europe" in test.text(".left") and "borders" in test.text(".around"))
 
 
+def check_pointer(test):
+    browser = test.browser
+    test.open("#/")
+    browser.click("[role=combobox]")
+    browser.wait("document.querySelectorAll('[role=option]').length > 3")
+    browser.click("[role=option]:nth-child(2)")
+    browser.wait("location.hash.startsWith('#/entity')")
+    check("a click opens the suggestions, another picks one", test.hash() == "#/entity?name=germany", test.hash())
+
+
 def check_fast_typing(test):
     """Enter right behind the last key takes the suggestions of this text, not of an earlier one."""
     browser = test.browser
@@ -376,26 +386,55 @@ def check_run(test):
     check("the validation split can be read as well", browser.evaluate("document.querySelector('.segments.links [aria-current]').textContent") == "validation")
 
 
+CANVAS = "document.querySelector('canvas').toDataURL()"
+
+
+def next_picture(test, before):
+    """The map once it looks different, or after two seconds as it is."""
+    deadline = time.monotonic() + 2
+    while True:
+        picture = test.browser.evaluate(CANVAS)
+        if picture != before or time.monotonic() > deadline:
+            return picture
+        time.sleep(0.03)
+
+
+def check_pinch(test):
+    """Two fingers that move apart zoom into the map."""
+    browser = test.browser
+    browser.size(*PHONE, touch=True)
+    test.open("#/map")
+    browser.wait("document.querySelector('canvas')")
+    time.sleep(0.2)
+    before = browser.evaluate(CANVAS)
+    box = browser.evaluate("(() => { const node = document.querySelector('canvas'); node.scrollIntoView({block: 'center'}); const box = node.getBoundingClientRect(); return [box.left + box.width / 2, box.top + box.height / 2]; })()")
+    fingers = lambda apart: [{"x": box[0] - apart, "y": box[1], "id": 0}, {"x": box[0] + apart, "y": box[1], "id": 1}]
+    browser.send("Input.dispatchTouchEvent", type="touchStart", touchPoints=fingers(20))
+    for apart in (30, 50, 80):
+        browser.send("Input.dispatchTouchEvent", type="touchMove", touchPoints=fingers(apart))
+    browser.send("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    check("two fingers zoom the map", next_picture(test, before) != before and test.hash() == "#/map")
+    browser.size(*WIDE)
+
+
 def check_map(test):
     browser = test.browser
     test.open("#/map")
     browser.wait("document.querySelector('canvas')")
-    picture = "document.querySelector('canvas').toDataURL()"
     time.sleep(0.2)
-    states = [browser.evaluate(picture)]
+    states = [browser.evaluate(CANVAS)]
     browser.evaluate("document.querySelector('canvas').focus()")
     for act in (lambda: browser.key("+"), lambda: browser.key("ArrowLeft"), lambda: browser.mouse("mouseWheel", 500, 500, deltaX=0, deltaY=-300),
                 lambda: browser.click(".map-buttons button:last-child")):
         act()
-        time.sleep(0.12)
-        states.append(browser.evaluate(picture))
+        states.append(next_picture(test, states[-1]))
     check("keys, wheel and buttons move the map", all(a != b for a, b in zip(states, states[1:])) and len(set(states[:4])) == 4)
     browser.evaluate("document.querySelector('[role=combobox]').focus()")
     browser.type("danube")
     browser.key("Enter")
     browser.wait("document.querySelector('.map-side h2')")
     check("the search finds a point", test.text(".map-side h2") == "Danube, Donau" and test.hash() == "#/map?name=danube", test.hash())
-    check("the point is marked", browser.evaluate(picture) != states[-1])
+    check("the point is marked", next_picture(test, states[-1]) != states[-1])
     check("what is near is listed", len(test.texts(".near li")) == 8)
     test.picture("map-light-1400")
     point = next(item for item in test.server.get("/api/map?limit=2000")["points"] if item["name"] == "austria")
@@ -425,6 +464,7 @@ def check_errors(test):
         test.open(address)
         browser.wait("document.querySelector('[role=alert]')")
         text = test.text("[role=alert]") or ""
+        check(f"{address} has one heading", browser.evaluate("document.querySelectorAll('h1').length") == 1)
         check(f"{address} gives a sentence", words in text and "." in text and not text.startswith("{"), text)
         if address == "#/nowhere":
             test.picture("error-light-1400")
@@ -574,12 +614,12 @@ def main():
             try:
                 browser.size(*WIDE)
                 browser.media("light")
-                for part in (check_search, check_fast_typing, check_relation, check_answers, check_bars, check_tab_order):
+                for part in (check_search, check_pointer, check_fast_typing, check_relation, check_answers, check_bars, check_tab_order):
                     part(test)
                 answer, explanation = check_why(test)
                 check_what_if(test, answer, explanation)
                 check_follow(test)
-                for part in (check_graph_layouts, check_facts, check_run, check_map, check_errors, check_hostile, check_theme):
+                for part in (check_graph_layouts, check_facts, check_run, check_map, check_pinch, check_errors, check_hostile, check_theme):
                     part(test)
                 triple = explanation["paths"][0]["triples"][0]["triple"]
                 check_looks(test, answer, json.dumps([triple[key]["name"] for key in ("head", "relation", "tail")]))
