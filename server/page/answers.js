@@ -88,30 +88,30 @@ export function markAnswer(container, name) {
     }
 }
 
-function hideKnown(state, parameters) {
+function hideKnown(state, now) {
     const box = el("input", { type: "checkbox", id: "hide-known" });
     box.checked = state.known === "hide";
     box.addEventListener("change", () => {
-        location.hash = address("/ask", { ...parameters, known: box.checked ? "hide" : null });
+        location.hash = address("/ask", { ...now(), known: box.checked ? "hide" : null });
     });
     return el("span", { class: "check" }, box, el("label", { for: "hide-known" }, "Hide known answers"));
 }
 
-/** The panel of answers. `parameters` are those of the address, as an object. */
-export function answersPanel(result, state, parameters) {
+/** The panel of answers. `now` gives the parameters of the address at that moment, as an object. */
+export function answersPanel(result, state, now) {
     const answers = result.predictions;
     const components = componentsOf(answers[0] ?? {});
     const shownComponents = components.length > 0 ? components : COMPONENTS.filter(({ key }) => result.weights?.[key]);
     const weights = result.weights;
     const digits = digitsFor(answers.map((answer) => answer.score));
-    const link = (entity) => address("/ask", { ...parameters, answer: entity.name, without: null });
+    const link = (entity) => address("/ask", { ...now(), answer: entity.name, without: null, paths: null });
     const setting = { components, weights, range: barRange(answers, components, weights), digits, link };
     const next = STEPS.find((step) => step > state.k);
     const nodes = [
         queryHeading(result.query),
         el("div", { class: "answers-head" },
-            el("p", { class: "quiet" }, `${count(result.candidates)} candidates. An answer shows what it rests on.`),
-            hideKnown(state, parameters)),
+            el("p", { class: "quiet" }, `${count(result.candidates)} candidates. Pick an answer to see what it rests on.`),
+            hideKnown(state, now)),
         shownComponents.length > 0 ? legend(shownComponents, weights) : null,
     ];
     if (answers.length === 0) {
@@ -122,7 +122,8 @@ export function answersPanel(result, state, parameters) {
     }
     nodes.push(el("ol", { class: "answers", "aria-label": "Ranked answers" }, answers.map((answer) => answerLine(answer, setting))));
     if (next && answers.length >= state.k && answers.length < result.candidates) {
-        nodes.push(el("p", null, el("a", { class: "button", href: address("/ask", { ...parameters, k: next }) }, `Show the first ${count(next)}`)));
+        nodes.push(el("p", null, el("button", { type: "button", class: "more", onclick: () => { location.hash = address("/ask", { ...now(), k: next }); } },
+            `Show the first ${count(next)}`)));
     }
     return nodes;
 }

@@ -157,7 +157,7 @@ export function askView(container, { signal }) {
         const result = await get("/api/predict", {
             [asked.direction === "out" ? "head" : "tail"]: asked.entity, relation: asked.relation, k: asked.k, known: asked.known,
         }, { signal: inner, seconds: 60 });
-        const nodes = answersPanel(result, asked, writeState({ ...asked, answer: null, without: [], paths: null }));
+        const nodes = answersPanel(result, asked, () => writeState(state));
         setTitle(answersTitle(result));
         entityField.setText(title(result.query.head ?? result.query.tail));
         relationField.setText(title(result.query.relation));
@@ -177,7 +177,19 @@ export function askView(container, { signal }) {
         setTitle(state.entity ? (state.direction === "out" ? words : words.reverse()).join(" ") : "");
         if (!state.entity) void load(left, "Reading the run…", startPanel, signal);
         else if (!state.relation) void load(left, "Reading the entity…", entityPanel, signal);
-        else void load(left, "Scoring all entities…", queryPanel, signal, () => markAnswer(left, state.answer));
+        else void load(left, "Scoring all entities…", queryPanel, signal, afterAnswers());
+    }
+
+    /** Marks the answer that is explained, and puts the focus back where it was: the list is drawn anew. */
+    function afterAnswers() {
+        const focused = left.contains(document.activeElement) ? document.activeElement : null;
+        const shown = left.querySelectorAll("a.answer").length;
+        return () => {
+            markAnswer(left, state.answer);
+            if (!focused || document.activeElement !== document.body) return;
+            if (focused.id) document.getElementById(focused.id)?.focus();
+            else left.querySelectorAll("a.answer")[focused.matches(".more") ? shown : 0]?.focus();
+        };
     }
 
     function drawFacts() {
