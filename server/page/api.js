@@ -15,13 +15,15 @@ export class ApiError extends Error {
 let token = null;
 try {
     token = sessionStorage.getItem(TOKEN);
-} catch (_) { /* storage is forbidden: the token lasts as long as the page */ }
+} catch (_) { /* storage is forbidden: the token lasts as long as the page */
+}
 
 export function setToken(value) {
     token = value;
     try {
         sessionStorage.setItem(TOKEN, value);
-    } catch (_) { /* see above */ }
+    } catch (_) { /* see above */
+    }
 }
 
 /** A sentence for a status that came without one. */
@@ -42,7 +44,8 @@ async function readAnswer(response) {
         body = null;
     }
     if (response.ok) return { status: response.status, body };
-    if (response.status === 401) throw new ApiError(token ? "The server does not accept this token." : "This server asks for a token.", 401);
+    if (response.status === 401)
+        throw new ApiError(token ? "The server does not accept this token." : "This server asks for a token.", 401);
     throw new ApiError(body?.error || sentence(response.status), response.status);
 }
 
@@ -54,11 +57,12 @@ async function send(path, options, signal, seconds) {
     try {
         const headers = { Accept: "application/json", ...options.headers };
         if (token) headers.Authorization = `Bearer ${token}`;
-        return await readAnswer(await fetch(path, { ...options, headers, signal: timeout.signal, cache: "no-store" }));
+        return await readAnswer(await fetch(path, {...options, headers, signal: timeout.signal, cache: "no-store" }));
     } catch (error) {
         if (signal?.aborted) throw error;
         if (error instanceof ApiError) throw error;
-        if (error.name === "AbortError") throw new ApiError(`The server did not answer within ${seconds} seconds. It may be busy; try again.`, 0);
+        if (error.name === "AbortError")
+            throw new ApiError(`The server did not answer within ${seconds} seconds. It may be busy; try again.`, 0);
         throw new ApiError("The server does not answer. Check that vlp serve is still running, then try again.", 0);
     } finally {
         clearTimeout(timer);
@@ -77,14 +81,17 @@ function query(path, parameters) {
     return text ? `${path}?${text}` : path;
 }
 
-/** What a run says does not change while the page is open, except after a reload of the run: the cache is small and goes with the page. */
+/**
+ * What a run says does not change while the page is open, except after a reload of the run: the cache is small and
+ * goes with the page.
+ */
 function keep(key, body) {
     if (cache.size >= CACHED) cache.delete(cache.keys().next().value);
     cache.set(key, body);
 }
 
 /** GET; answers are kept. `signal` ends it early, without an ApiError. */
-export async function get(path, parameters, { signal, seconds = 30 } = {}) {
+export async function get(path, parameters, {signal, seconds = 30} = {}) {
     const target = query(path, parameters);
     if (cache.has(target)) return cache.get(target);
     const { status, body } = await send(target, { method: "GET" }, signal, seconds);
@@ -93,22 +100,21 @@ export async function get(path, parameters, { signal, seconds = 30 } = {}) {
 }
 
 /** GET that tells 202 (still at work) from 200. */
-export async function poll(path, parameters, { signal } = {}) {
+export async function poll(path, parameters, {signal} = {}) {
     const { status, body } = await send(query(path, parameters), { method: "GET" }, signal, 30);
     return { done: status === 200, body };
 }
 
 /** POST of a JSON object; answers are kept as well: the server's are pure functions of it. */
-export async function post(path, object, { signal, seconds = 60 } = {}) {
+export async function post(path, object, {signal, seconds = 60} = {}) {
     const text = JSON.stringify(object);
     const key = `${path} ${text}`;
     if (cache.has(key)) return cache.get(key);
-    const { body } = await send(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: text }, signal, seconds);
+    const { body } = await send(
+        path, { method: "POST", headers: { "Content-Type": "application/json" }, body: text }, signal, seconds);
     keep(key, body);
     return body;
 }
 
 /** Forgets what was kept: for a token or a run that has changed. */
-export function forget() {
-    cache.clear();
-}
+export function forget() { cache.clear(); }

@@ -1,12 +1,12 @@
 // The page of `vlp serve`: reads the address (the part behind #), shows the view it names, and turns
 // unknown ones into sentences. A view is a function (container, {signal}) that gives update(path, parameters), called
-// for every address of the view, and perhaps close(); the signal is aborted when another view opens.
-import { el, announce, address } from "./dom.js";
-import { get } from "./api.js";
-import { setTitle } from "./status.js";
-import { askView } from "./ask.js";
-import { runView } from "./run.js";
-import { mapView } from "./map.js";
+// for every address of the view; the signal is aborted when another view opens.
+import {el, announce, address} from "./dom.js";
+import {get} from "./api.js";
+import {setTitle} from "./status.js";
+import {askView} from "./ask.js";
+import {runView} from "./run.js";
+import {mapView} from "./map.js";
 
 const main = document.getElementById("main");
 let current = { name: null, view: null, abort: null };
@@ -31,12 +31,13 @@ function unknownAddress(path) {
     setTitle("Not found");
     const message = `There is no page “${path}” here.`;
     announce(message);
-    main.replaceChildren(el("div", { class: "notice error", role: "alert" }, el("h1", null, "Not found"), el("p", null, message),
-        el("p", null, el("a", { href: "#/" }, "Ask a query"), " or look at ", el("a", { href: "#/run" }, "the run"), ".")));
+    main.replaceChildren(
+        el("div", { class: "notice error", role: "alert" }, el("h1", null, "Not found"), el("p", null, message),
+            el("p", null, el("a", { href: "#/" }, "Ask a query"), " or look at ", el("a", { href: "#/run" }, "the run"),
+                ".")));
 }
 
 function closeCurrent() {
-    current.view?.close?.();
     current.abort?.abort();
     current = { name: null, view: null, abort: null };
 }
@@ -45,8 +46,10 @@ function navigate() {
     const { path, parameters } = readAddress();
     const target = Object.hasOwn(VIEWS, path) ? VIEWS[path] : null;
     for (const link of document.querySelectorAll("nav a")) {
-        if (link.dataset.view === target?.name) link.setAttribute("aria-current", "page");
-        else link.removeAttribute("aria-current");
+        if (link.dataset.view === target?.name)
+            link.setAttribute("aria-current", "page");
+        else
+            link.removeAttribute("aria-current");
     }
     if (!target) {
         closeCurrent();
@@ -74,7 +77,7 @@ async function showRunName() {
         place.textContent = health.run;
         place.title = `vlp ${health.version}`;
     } catch (_) {
-        place.textContent = ""; // the view below says what is wrong
+        place.textContent = "";  // the view below says what is wrong
     }
 }
 

@@ -1,12 +1,12 @@
 // The view that asks: an entity, a relation and a direction above; answers, why, and known facts below.
 // Its state is the address alone. Regions are drawn again only where their part of the state has changed.
-import { el, address, announce, count, title, entityText, plural } from "./dom.js";
-import { get } from "./api.js";
-import { load, setTitle } from "./status.js";
-import { combobox, marked } from "./combobox.js";
-import { entityCard, askList, entityFacts, factsPanel, relationAddress, relationPhrase } from "./facts.js";
-import { answersPanel, answersTitle, announceAnswers, markAnswer } from "./answers.js";
-import { whyView } from "./why.js";
+import {el, address, announce, count, title, entityText, plural} from "./dom.js";
+import {get} from "./api.js";
+import {load, setTitle} from "./status.js";
+import {combobox, marked} from "./combobox.js";
+import {entityCard, askList, entityFacts, factsPanel, relationAddress, relationPhrase} from "./facts.js";
+import {answersPanel, answersTitle, announceAnswers, markAnswer} from "./answers.js";
+import {whyView} from "./why.js";
 
 const SUGGESTIONS = 20;
 
@@ -31,8 +31,13 @@ function readState(path, parameters) {
 function writeState(state) {
     const side = state.direction === "out" ? "head" : "tail";
     return {
-        [side]: state.entity, relation: state.relation, k: state.k === 10 ? null : state.k,
-        known: state.known === "hide" ? "hide" : null, answer: state.answer, paths: state.paths, without: state.without,
+        [side]: state.entity,
+        relation: state.relation,
+        k: state.k === 10 ? null : state.k,
+        known: state.known === "hide" ? "hide" : null,
+        answer: state.answer,
+        paths: state.paths,
+        without: state.without,
     };
 }
 
@@ -45,12 +50,11 @@ function entityBox(pick) {
             search = text;
             return (await get("/api/entities", { q: text, limit: SUGGESTIONS }, { signal, seconds: 10 })).entities;
         },
-        render: (entity) => [
-            el("span", { class: "option-main" }, el("bdi", null, marked(title(entity), search)),
-                entity.label ? el("code", null, marked(entity.name, search)) : null),
+        render: (entity) => [el("span", { class: "option-main" }, el("bdi", null, marked(title(entity), search)),
+                                 entity.label ? el("code", null, marked(entity.name, search)) : null),
             el("span", { class: "number quiet" }, plural(entity.degree, "triple")),
             entity.description ? el("span", { class: "gloss" }, el("bdi", null, entity.description)) : null,
-        ],
+    ],
         text: title,
         pick,
         failed: (error) => error.message,
@@ -62,14 +66,16 @@ function relationBox(context, pick) {
         label: "Relation",
         placeholder: "Choose a relation",
         suggest: async (text, signal) => {
-            const [{ relations }, own] = await Promise.all([get("/api/relations", {}, { signal }), entityFacts(context.entity, signal)]);
+            const [{ relations }, own] =
+                await Promise.all([get("/api/relations", {}, { signal }), entityFacts(context.entity, signal)]);
             return relationOptions(relations, own, text.toLowerCase());
         },
         group: (option) => option.group,
-        render: (option) => [
-            el("span", { class: "option-main" }, relationPhrase(option.entity, option.relation, option.direction)),
-            el("span", { class: "number quiet" }, option.count > 0 ? `${count(option.count)} known` : plural(option.relation.triples, "triple")),
-        ],
+        render: (option) => [el("span", { class: "option-main" },
+                                 relationPhrase(option.entity, option.relation, option.direction)),
+            el("span", { class: "number quiet" },
+                option.count > 0 ? `${count(option.count)} known` : plural(option.relation.triples, "triple")),
+    ],
         text: (option) => title(option.relation),
         pick,
         failed: (error) => error.message,
@@ -81,10 +87,17 @@ function relationBox(context, pick) {
 function relationOptions(relations, own, search) {
     const key = (relation, direction) => `${direction} ${relation.name}`;
     const counts = new Map(own.relations.map((item) => [key(item.relation, item.direction), item.count]));
-    const fits = (relation) => [relation.name, relation.label ?? ""].some((text) => text.toLowerCase().includes(search));
+    const fits =
+        (relation) => [relation.name, relation.label ?? ""].some((text) => text.toLowerCase().includes(search));
     const all = relations.filter(fits).flatMap((relation) => ["out", "in"].map((direction) => {
         const known = counts.get(key(relation, direction)) ?? 0;
-        return { entity: own.entity, relation, direction, count: known, group: known > 0 ? "It has these" : "It has none of these yet" };
+        return {
+            entity: own.entity,
+            relation,
+            direction,
+            count: known,
+            group: known > 0 ? "It has these" : "It has none of these yet"
+        };
     }));
     return all.sort((a, b) => b.count - a.count || b.relation.triples - a.relation.triples);
 }
@@ -92,13 +105,22 @@ function relationOptions(relations, own, search) {
 /** Radio buttons for the place that is asked for. */
 function directionChoice(pick) {
     const radio = (value, text) => {
-        const input = el("input", { type: "radio", name: "direction", id: `direction-${value}`, value, onchange: () => pick(value) });
-        return { input, nodes: el("span", { class: "choice" }, input, el("label", { for: `direction-${value}` }, text)) };
+        const input = el("input",
+            { type: "radio", name: "direction", id: `direction-${value}`, value, onchange: () => pick(value) });
+        return {
+            input,
+            nodes: el("span", { class: "choice" }, input,
+                el("label",
+                    { for: `direction-${value}`
+                    },
+                    text))
+        };
     };
     const tail = radio("out", "tail");
     const head = radio("in", "head");
     return {
-        element: el("fieldset", { class: "direction" }, el("legend", null, "Asks for the"), el("div", { class: "segments" }, tail.nodes, head.nodes)),
+        element: el("fieldset", { class: "direction" }, el("legend", null, "Asks for the"),
+            el("div", { class: "segments" }, tail.nodes, head.nodes)),
         set(direction, enabled) {
             tail.input.checked = direction === "out";
             head.input.checked = direction === "in";
@@ -109,31 +131,37 @@ function directionChoice(pick) {
 }
 
 async function startPanel(signal) {
-    const [run, { entities }] = await Promise.all([get("/api/run", {}, { signal }), get("/api/entities", { q: "", limit: 12 }, { signal })]);
+    const [run, { entities }] =
+        await Promise.all([get("/api/run", {}, { signal }), get("/api/entities", { q: "", limit: 12 }, { signal })]);
     setTitle("");
-    return el("div", { class: "start" },
-        el("h1", null, "What is missing from this graph?"),
-        el("p", { class: "lead" }, `${count(run.data.entities)} entities, ${count(run.data.relations)} relations, ${count(run.data.train)} known triples. `,
-            "Type an entity above, choose a relation, and see the ranked answers, what they rest on, and what they would be without it."),
+    return el("div", { class: "start" }, el("h1", null, "What is missing from this graph?"),
+        el("p", { class: "lead" }, plural(run.data.entities, "entity", "entities"), ", ",
+            plural(run.data.relations, "relation"), ", ", plural(run.data.train, "known triple"),
+            ". Type an entity above, choose a relation, and see the ranked answers, ",
+            "what they rest on, and what they would be without it."),
         el("h2", null, "Entities with the most triples"),
-        el("ul", { class: "tiles" }, entities.map((entity) => el("li", null, el("a", { href: address("/entity", { name: entity.name }) },
-            el("span", { class: "tile-name" }, entityText(entity, 48)),
-            entity.description ? el("span", { class: "gloss" }, el("bdi", null, entity.description)) : null,
-            el("span", { class: "number quiet" }, plural(entity.degree, "triple")))))));
+        el("ul", { class: "tiles" },
+            entities.map(
+                (entity) => el("li", null,
+                    el("a", { href: address("/entity", { name: entity.name }) },
+                        el("span", { class: "tile-name" }, entityText(entity, 48)),
+                        entity.description ? el("span", { class: "gloss" }, el("bdi", null, entity.description)) : null,
+                        el("span", { class: "number quiet" }, plural(entity.degree, "triple")))))));
 }
 
-export function askView(container, { signal }) {
+export function askView(container, {signal}) {
     let state = readState("/", new URLSearchParams());
     const keys = { left: null, facts: null };
     const context = { get entity() { return state.entity; } };
 
     const go = (changes) => {
-        const next = { ...state, answer: null, without: [], paths: null, ...changes };
+        const next = {...state, answer: null, without: [], paths: null, ...changes };
         location.hash = next.relation ? address("/ask", writeState(next)) : address("/entity", { name: next.entity });
     };
     const entityField = entityBox((entity) => go({ entity: entity.name }));
     const relationField = relationBox(context, (option) => {
-        location.hash = relationAddress(option.entity, option.relation, option.direction, { known: state.known === "hide" ? "hide" : null });
+        location.hash = relationAddress(
+            option.entity, option.relation, option.direction, { known: state.known === "hide" ? "hide" : null });
     });
     const direction = directionChoice((value) => go({ direction: value }));
     const left = el("div", { class: "left" });
@@ -141,7 +169,9 @@ export function askView(container, { signal }) {
     const facts = el("section", { class: "around" });
     const side = el("div", { class: "side" }, why, facts);
     const content = el("div", { class: "content" }, left, side);
-    container.replaceChildren(el("section", { class: "query-bar", "aria-label": "Query" }, entityField.element, relationField.element, direction.element), content);
+    container.replaceChildren(el("section", { class: "query-bar", "aria-label": "Query" }, entityField.element,
+                                  relationField.element, direction.element),
+        content);
     const explanation = whyView(why, signal);
 
     async function entityPanel(inner) {
@@ -155,8 +185,12 @@ export function askView(container, { signal }) {
     async function queryPanel(inner) {
         const asked = state;
         const result = await get("/api/predict", {
-            [asked.direction === "out" ? "head" : "tail"]: asked.entity, relation: asked.relation, k: asked.k, known: asked.known,
-        }, { signal: inner, seconds: 60 });
+            [asked.direction === "out" ? "head" : "tail"]: asked.entity,
+            relation: asked.relation,
+            k: asked.k,
+            known: asked.known,
+        },
+            { signal: inner, seconds: 60 });
         const nodes = answersPanel(result, asked, () => writeState(state));
         setTitle(answersTitle(result));
         entityField.setText(title(result.query.head ?? result.query.tail));
@@ -175,9 +209,12 @@ export function askView(container, { signal }) {
         // By name until the labels arrive, or an error does.
         const words = state.relation ? [state.entity, state.relation, "?"] : [state.entity];
         setTitle(state.entity ? (state.direction === "out" ? words : words.reverse()).join(" ") : "");
-        if (!state.entity) void load(left, "Reading the run…", startPanel, signal);
-        else if (!state.relation) void load(left, "Reading the entity…", entityPanel, signal);
-        else void load(left, "Scoring all entities…", queryPanel, signal, afterAnswers());
+        if (!state.entity)
+            void load(left, "Reading the run…", startPanel, signal);
+        else if (!state.relation)
+            void load(left, "Reading the entity…", entityPanel, signal);
+        else
+            void load(left, "Scoring all entities…", queryPanel, signal, afterAnswers());
     }
 
     /** Marks the answer that is explained, and puts the focus back where it was: the list is drawn anew. */
@@ -187,8 +224,10 @@ export function askView(container, { signal }) {
         return () => {
             markAnswer(left, state.answer);
             if (!focused || document.activeElement !== document.body) return;
-            if (focused.id) document.getElementById(focused.id)?.focus();
-            else left.querySelectorAll("a.answer")[focused.matches(".more") ? shown : 0]?.focus();
+            if (focused.id)
+                document.getElementById(focused.id)?.focus();
+            else
+                left.querySelectorAll("a.answer")[focused.matches(".more") ? shown : 0]?.focus();
         };
     }
 
@@ -222,14 +261,14 @@ export function askView(container, { signal }) {
     return {
         update(path, parameters) {
             state = readState(path, parameters);
-            content.dataset.state = !state.entity ? "start" : !state.relation ? "entity" : state.answer ? "answer" : "query";
+            content.dataset.state = !state.entity ? "start"
+                : !state.relation                 ? "entity"
+                : state.answer                    ? "answer"
+                                                  : "query";
             drawFields();
             drawLeft();
             explanation.update(state.relation && state.answer ? state : null, writeState(state));
             drawFacts();
-        },
-        close() {
-            explanation.close();
         },
     };
 }

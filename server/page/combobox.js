@@ -1,6 +1,6 @@
 // A text field with a list of suggestions (the combobox of the ARIA practices, list autocomplete): arrows,
 // Home and End move, Enter picks, Escape closes, then empties. The focus stays in the field.
-import { el, uniqueId, announce, plural } from "./dom.js";
+import {el, uniqueId, announce, plural} from "./dom.js";
 
 /**
  * @param {object} options
@@ -21,12 +21,22 @@ export function combobox(options) {
     const state = { items: [], active: -1, open: false, timer: 0, request: null, settled: "" };
 
     const input = el("input", {
-        id: inputId, type: "text", role: "combobox", autocomplete: "off", autocapitalize: "none", spellcheck: "false",
-        "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": listId, placeholder: options.placeholder,
+        id: inputId,
+        type: "text",
+        role: "combobox",
+        autocomplete: "off",
+        autocapitalize: "none",
+        spellcheck: "false",
+        "aria-autocomplete": "list",
+        "aria-expanded": "false",
+        "aria-controls": listId,
+        placeholder: options.placeholder,
         enterkeyhint: "search",
     });
-    const list = el("ul", { id: listId, role: "listbox", "aria-label": options.label, class: "suggestions", hidden: true });
-    const element = el("div", { class: "combobox" }, el("label", { for: inputId }, options.label), el("div", { class: "field" }, input, list));
+    const list =
+        el("ul", { id: listId, role: "listbox", "aria-label": options.label, class: "suggestions", hidden: true });
+    const element = el("div", { class: "combobox" }, el("label", { for: inputId
+    }, options.label), el("div", { class: "field" }, input, list));
 
     function close() {
         state.open = false;
@@ -57,14 +67,15 @@ export function combobox(options) {
         if (item === undefined) return;
         state.settled = options.text(item);
         input.value = state.settled;
-        input.select(); // the next key starts a new search
+        input.select();  // the next key starts a new search
         close();
         options.pick(item);
     }
 
     function line(item, index) {
-        const node = el("li", { id: `${listId}-${index}`, role: "option", "aria-selected": "false" }, options.render(item));
-        node.addEventListener("mousedown", (event) => event.preventDefault()); // the field keeps the focus
+        const node =
+            el("li", { id: `${listId}-${index}`, role: "option", "aria-selected": "false" }, options.render(item));
+        node.addEventListener("mousedown", (event) => event.preventDefault());  // the field keeps the focus
         node.addEventListener("click", () => pick(index));
         return node;
     }
@@ -82,7 +93,8 @@ export function combobox(options) {
         input.setAttribute("aria-expanded", String(state.open));
         input.removeAttribute("aria-activedescendant");
         if (!state.open) {
-            message(input.value.trim() ? `Nothing is called “${input.value.trim()}”.` : "There is nothing to choose from.");
+            const text = input.value.trim();
+            message(text ? `Nothing is called “${text}”.` : "There is nothing to choose from.");
             return;
         }
         const nodes = [];
@@ -129,8 +141,10 @@ export function combobox(options) {
         }
         const size = state.items.length;
         const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
-        if (Math.abs(step) > 1) activate(Math.min(size - 1, Math.max(0, state.active + step)));
-        else activate(state.active < 0 && step < 0 ? size - 1 : (state.active + step + size) % size);
+        if (Math.abs(step) > 1)
+            activate(Math.min(size - 1, Math.max(0, state.active + step)));
+        else
+            activate(state.active < 0 && step < 0 ? size - 1 : (state.active + step + size) % size);
     }
 
     async function enter(event) {
@@ -146,15 +160,19 @@ export function combobox(options) {
 
     input.addEventListener("keydown", (event) => {
         if (event.isComposing) return;
-        if (["ArrowDown", "ArrowUp"].includes(event.key) || (state.open && ["PageDown", "PageUp"].includes(event.key))) void move(event);
-        else if (event.key === "Enter") void enter(event);
+        if (["ArrowDown", "ArrowUp"].includes(event.key) || (state.open && ["PageDown", "PageUp"].includes(event.key)))
+            void move(event);
+        else if (event.key === "Enter")
+            void enter(event);
         else if (event.key === "Escape") {
             if (list.hidden) input.value = "";
             close();
         }
     });
     input.addEventListener("input", later);
-    input.addEventListener("click", () => { if (list.hidden) void ask(); });
+    input.addEventListener("click", () => {
+        if (list.hidden) void ask();
+    });
     input.addEventListener("focus", () => input.select());
     input.addEventListener("blur", () => {
         close();
@@ -168,7 +186,7 @@ export function combobox(options) {
         setText(text) {
             const typing = document.activeElement === input && input.value !== state.settled;
             state.settled = text;
-            if (typing) return; // what is being typed stays
+            if (typing) return;  // what is being typed stays
             input.value = text;
             if (document.activeElement === input) input.select();
         },

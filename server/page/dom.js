@@ -6,8 +6,10 @@ const SVG = "http://www.w3.org/2000/svg";
 function fill(node, properties, children) {
     for (const [key, value] of Object.entries(properties ?? {})) {
         if (value === null || value === undefined || value === false) continue;
-        if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-        else node.setAttribute(key, value === true ? "" : String(value));
+        if (key.startsWith("on"))
+            node.addEventListener(key.slice(2), value);
+        else
+            node.setAttribute(key, value === true ? "" : String(value));
     }
     for (const child of children.flat(Infinity)) {
         if (child === null || child === undefined || child === false) continue;
@@ -17,9 +19,7 @@ function fill(node, properties, children) {
 }
 
 /** An HTML element: attributes by name, listeners as onclick and the like, children as nodes or text. */
-export function el(tag, properties, ...children) {
-    return fill(document.createElement(tag), properties, children);
-}
+export function el(tag, properties, ...children) { return fill(document.createElement(tag), properties, children); }
 
 /** The same for an element of SVG. */
 export function svg(tag, properties, ...children) {
@@ -34,9 +34,7 @@ export function uniqueId(prefix) {
 }
 
 /** Tells screen readers what has changed. */
-export function announce(text) {
-    document.getElementById("live").textContent = text;
-}
+export function announce(text) { document.getElementById("live").textContent = text; }
 
 /** A box that scrolls sideways where its content is too wide; the keyboard can reach and scroll it. */
 export function scroller(name, ...children) {
@@ -50,19 +48,18 @@ const MINUS = "\u2212";
 /** A number with thousands separators, a true minus, and so many digits behind the point. */
 export function fixed(value, digits) {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-    const text = Math.abs(value).toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    const text =
+        Math.abs(value).toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
     return value < 0 && /[1-9]/.test(text) ? MINUS + text : text;
 }
 
 export const count = (value) => fixed(value, 0);
 
 /** A rank: a mean over ties may end in .5. */
-export function rank(value) {
-    return fixed(value, Number.isInteger(value) ? 0 : 1);
-}
+export function rank(value) { return fixed(value, Number.isInteger(value) ? 0 : 1); }
 
 /** A weight: at most three digits behind the point, no zeros at the end. */
-export const weight = (value) => value.toLocaleString("en-US", { maximumFractionDigits: 3 });
+export const weight = (value) => value.toLocaleString("en-US", {maximumFractionDigits: 3});
 
 /** Digits behind the point that suit a column of these values. */
 export function digitsFor(values) {
@@ -92,34 +89,36 @@ export function address(path, parameters = {}) {
     return `#${path}${text ? `?${text}` : ""}`;
 }
 
-export const entityAddress = (entity) => address("/entity", { name: entity.name });
+export const entityAddress = (entity) => address("/entity", {name: entity.name});
 
 /* ---- components ---- */
 
 /** The parts of the score, in the order in which they are drawn. */
 export const COMPONENTS = [
-    { key: "horizontal", letter: "g", about: "embeddings" },
-    { key: "vertical", letter: "c", about: "the vertical aggregator over references" },
-    { key: "path", letter: "p", about: "paths of known triples" },
+    {key: "horizontal", letter: "g", about: "embeddings"},
+    {key: "vertical", letter: "c", about: "the vertical aggregator over references"},
+    {key: "path", letter: "p", about: "paths of known triples"},
 ];
 
 /** f with the letter of a component below. */
-export function symbol(letter) {
-    return el("var", { class: "symbol" }, "f", letter ? el("sub", null, letter) : null);
-}
+export function symbol(letter) { return el("var", { class: "symbol" }, "f", letter ? el("sub", null, letter) : null); }
 
 /** f as a sum: f = 0.32 f_g + f_c, with more nodes before and behind each term if wanted. */
 export function formula(components, weights, before = () => null, behind = () => null) {
-    return [symbol(), " = ", components.map(({ key, letter }, index) => {
-        const factor = weights?.[key] ?? 1;
-        return [index > 0 ? " " : null, el("span", { class: "term" }, index > 0 ? "+ " : null, before(key), factor === 1 ? null : `${weight(factor)} `, symbol(letter), behind(key))];
-    })];
+    return [
+        symbol(), " = ", components.map(({ key, letter }, index) => {
+            const factor = weights?.[key] ?? 1;
+            return [
+                index > 0 ? " " : null,
+                el("span", { class: "term" }, index > 0 ? "+ " : null, before(key),
+                    factor === 1 ? null : `${weight(factor)} `, symbol(letter), behind(key))
+            ];
+        })
+    ];
 }
 
 /** The components that an answer has. */
-export function componentsOf(answer) {
-    return COMPONENTS.filter(({ key }) => Number.isFinite(answer?.[key]));
-}
+export function componentsOf(answer) { return COMPONENTS.filter(({ key }) => Number.isFinite(answer?.[key])); }
 
 /** A component as it enters f: its value times its weight. */
 export function weighted(answer, key, weights) {
@@ -150,26 +149,21 @@ export function entityLink(entity, length = 80) {
 }
 
 export function relationText(relation) {
-    const whole = [title(relation), relation.label ? relation.name : null, relation.description].filter(Boolean).join("\n");
+    const whole =
+        [title(relation), relation.label ? relation.name : null, relation.description].filter(Boolean).join("\n");
     return el("bdi", { class: "relation", title: whole }, shorten(title(relation), 60));
 }
 
 /** Two triples are the same when their names are. */
-export function tripleKey(triple) {
-    return JSON.stringify([triple.head.name, triple.relation.name, triple.tail.name]);
-}
+export function tripleKey(triple) { return JSON.stringify([triple.head.name, triple.relation.name, triple.tail.name]); }
 
 /** A triple as words, for names of controls. */
-export function tripleWords(triple) {
-    return `${title(triple.head)} ${title(triple.relation)} ${title(triple.tail)}`;
-}
+export function tripleWords(triple) { return `${title(triple.head)} ${title(triple.relation)} ${title(triple.tail)}`; }
 
 /** A triple in a line: head, relation as an arrow, tail; the entities lead to their pages. */
 export function tripleLine(triple) {
-    return el("span", { class: "triple" },
-        entityLink(triple.head), " ",
-        el("span", { class: "edge" }, relationText(triple.relation)), " ",
-        entityLink(triple.tail));
+    return el("span", { class: "triple" }, entityLink(triple.head), " ",
+        el("span", { class: "edge" }, relationText(triple.relation)), " ", entityLink(triple.tail));
 }
 
 /** A query as words: "Q42 occupation ?". */

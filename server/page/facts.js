@@ -1,7 +1,7 @@
 // An entity: what it is called, what may be asked about it, and the known triples around it.
-import { el, address, count, plural, title, entityText, entityLink, relationText, announce } from "./dom.js";
-import { get } from "./api.js";
-import { load } from "./status.js";
+import {el, address, count, plural, title, entityText, entityLink, relationText, announce} from "./dom.js";
+import {get} from "./api.js";
+import {load} from "./status.js";
 
 const FIRST = 60;
 const PAGE = 50;
@@ -27,10 +27,11 @@ export function relationPhrase(entity, relation, direction) {
 
 /** Label, name, gloss and degree of an entity. */
 export function entityCard(entity, heading) {
-    return el("div", { class: "card-entity" },
-        el(heading, { class: "entity-title" }, el("bdi", null, title(entity))),
+    return el("div", { class: "card-entity" }, el(heading, { class: "entity-title" }, el("bdi", null, title(entity))),
         el("p", { class: "entity-meta" }, entity.label ? el("code", null, entity.name) : null,
-            Number.isFinite(entity.degree) ? el("span", null, entity.degree === 0 ? "in no known triple" : `in ${plural(entity.degree, "known triple")}`) : null),
+            Number.isFinite(entity.degree) ? el("span", null,
+                entity.degree === 0 ? "in no known triple" : `in ${plural(entity.degree, "known triple")}`)
+                                                           : null),
         entity.description ? el("p", { class: "gloss-full" }, el("bdi", null, entity.description)) : null);
 }
 
@@ -39,9 +40,11 @@ export function askList(entity, relations) {
     if (relations.length === 0) {
         return el("p", { class: "quiet" }, "It has no known triples. Any relation can still be asked for above.");
     }
-    return el("ul", { class: "ask-list" }, relations.map(({ relation, direction, count: triples }) =>
-        el("li", null, el("a", { href: relationAddress(entity, relation, direction) }, relationPhrase(entity, relation, direction),
-            el("span", { class: "number quiet" }, `${count(triples)} known`)))));
+    return el("ul", { class: "ask-list" },
+        relations.map(({ relation, direction, count: triples }) => el("li", null,
+                          el("a", { href: relationAddress(entity, relation, direction) },
+                              relationPhrase(entity, relation, direction),
+                              el("span", { class: "number quiet" }, `${count(triples)} known`)))));
 }
 
 function factLine(fact) {
@@ -70,31 +73,39 @@ function factGroup(entity, { relation, direction, count: total }, facts, signal)
     }
     function button() {
         if (shown >= total) return null;
-        const text = shown === 0 ? `Show ${plural(Math.min(PAGE, total), "fact")}` : `${count(Math.min(PAGE, total - shown))} more of ${count(total)}`;
-        return el("button", { type: "button", class: "plain", onclick: () => void load(note, "Reading facts…", more, signal) }, text);
+        const text = shown === 0 ? `Show ${plural(Math.min(PAGE, total), "fact")}`
+                                 : `${count(Math.min(PAGE, total - shown))} more of ${count(total)}`;
+        return el("button",
+            { type: "button", class: "plain", onclick: () => void load(note, "Reading facts…", more, signal) }, text);
     }
     const rest = button();
     if (rest) note.append(rest);
+    const words = direction === "out" ? [title(entity), title(relation), "?"] : ["?", title(relation), title(entity)];
     return el("section", { class: "fact-group" },
-        el("div", { class: "group-head" }, el("h3", null, relationPhrase(entity, relation, direction), " ", el("span", { class: "number quiet" }, count(total))),
+        el("div", { class: "group-head" },
+            el("h3", null, relationPhrase(entity, relation, direction), " ",
+                el("span", { class: "number quiet" }, count(total))),
             el("a", { href: relationAddress(entity, relation, direction) }, "Predict",
-                el("span", { class: "hidden" }, ` ${direction === "out" ? `${title(entity)} ${title(relation)} ?` : `? ${title(relation)} ${title(entity)}`}`))),
+                el("span", { class: "hidden" }, " ", words.join(" ")))),
         list, note);
 }
 
 /** What /api/entity says of an entity: kept, so that several parts of a view may ask. */
-export function entityFacts(name, signal) {
-    return get("/api/entity", { name, limit: FIRST, offset: 0 }, { signal });
-}
+export function entityFacts(name, signal) { return get("/api/entity", { name, limit: FIRST, offset: 0 }, { signal }); }
 
 /** The known facts around an entity, grouped by relation and direction. */
 export function factsPanel(answer, signal) {
     const { entity, facts, relations, total } = answer;
-    const heading = el("h2", null, "Known facts of ", entityText(entity, 60), " ", el("span", { class: "number quiet" }, count(total)));
+    const heading = el("h2", null, "Known facts of ", entityText(entity, 60), " ",
+        el("span", { class: "number quiet" }, count(total)));
     if (total === 0) return [heading, el("p", { class: "quiet" }, "The graph has no known triple with this entity.")];
     const key = (relation, direction) => `${direction} ${relation.name}`;
     const groups = new Map(relations.map((group) => [key(group.relation, group.direction), []]));
     for (const fact of facts) groups.get(key(fact.triple.relation, fact.direction))?.push(fact);
-    return [heading, el("div", { class: "fact-groups" },
-        relations.map((group) => factGroup(entity, group, groups.get(key(group.relation, group.direction)), signal)))];
+    return [
+        heading,
+        el("div", { class: "fact-groups" },
+            relations.map(
+                (group) => factGroup(entity, group, groups.get(key(group.relation, group.direction)), signal)))
+    ];
 }

@@ -7,14 +7,13 @@ const GAP_Y = 10;
 const SWEEPS = 8;
 
 /** Whether edges lead from one node to another. */
-function leads(from, to) {
-    return from === to || from.next.some((node) => leads(node, to));
-}
+function leads(from, to) { return from === to || from.next.some((node) => leads(node, to)); }
 
 /** The layer of each node: one behind the last of those that lead to it; the answer behind all others. */
 function setLayers(nodes, goal) {
     const depth = (node) => {
-        node.layer ??= Math.max(0, ...nodes.filter((other) => other.next.includes(node)).map((other) => depth(other) + 1));
+        node.layer ??=
+            Math.max(0, ...nodes.filter((other) => other.next.includes(node)).map((other) => depth(other) + 1));
         return node.layer;
     };
     nodes.forEach(depth);
@@ -89,14 +88,19 @@ const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.
 
 /** Orders the items of each column by the mean place of their neighbours, to and fro, against crossings. */
 function orderColumns(columns) {
-    const number = () => columns.forEach((column) => column.forEach((item, place) => { item.place = place - (column.length - 1) / 2; }));
+    const number = () => columns.forEach((column) => column.forEach((item, place) => {
+        item.place = place - (column.length - 1) / 2;
+    }));
     number();
     for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
         const side = sweep % 2 === 0 ? "before" : "after";
         for (const column of sweep % 2 === 0 ? columns : [...columns].reverse()) {
-            const wish = new Map(column.map((item) => [item, item[side].length > 0 ? mean(item[side].map((other) => other.place)) : item.place]));
+            const wish = new Map(column.map(
+                (item) => [item, item[side].length > 0 ? mean(item[side].map((other) => other.place)) : item.place]));
             column.sort((a, b) => wish.get(a) - wish.get(b));
-            column.forEach((item, place) => { item.place = place - (column.length - 1) / 2; });
+            column.forEach((item, place) => {
+                item.place = place - (column.length - 1) / 2;
+            });
         }
     }
 }
@@ -123,7 +127,9 @@ export function separate(wishes, heights, gap) {
 function placeColumns(columns) {
     for (const column of columns) {
         const ys = separate(column.map(() => 0), column.map((item) => item.height), GAP_Y);
-        column.forEach((item, i) => { item.y = ys[i]; });
+        column.forEach((item, i) => {
+            item.y = ys[i];
+        });
     }
     for (let sweep = 0; sweep < 2 * SWEEPS; sweep += 1) {
         for (const column of sweep % 2 === 0 ? columns : [...columns].reverse()) {
@@ -131,7 +137,9 @@ function placeColumns(columns) {
                 const near = [...item.before, ...item.after];
                 return near.length > 0 ? mean(near.map((other) => other.y)) : item.y;
             });
-            separate(wishes, column.map((item) => item.height), GAP_Y).forEach((y, i) => { column[i].y = y; });
+            separate(wishes, column.map((item) => item.height), GAP_Y).forEach((y, i) => {
+                column[i].y = y;
+            });
         }
     }
     const all = columns.flat();
@@ -156,7 +164,9 @@ function setPorts(graph) {
             const other = (edge) => (side === "from" ? edge.items[0] : edge.items.at(-1)).y;
             edges.sort((a, b) => other(a) - other(b));
             const step = Math.min(11, (node.height - 10) / Math.max(1, edges.length));
-            edges.forEach((edge, i) => { edge[end] = node.y + (i - (edges.length - 1) / 2) * step; });
+            edges.forEach((edge, i) => {
+                edge[end] = node.y + (i - (edges.length - 1) / 2) * step;
+            });
         }
     }
 }

@@ -1,13 +1,17 @@
 // A map of the entity embeddings: their two first principal components, drawn on a canvas. Drag, wheel,
 // pinch and keys move it; the search finds a point, and what is near it is listed as text.
-import { el, address, announce, count, entityAddress, entityText, fixed, plural, title } from "./dom.js";
-import { get } from "./api.js";
-import { load, setTitle } from "./status.js";
-import { combobox, marked } from "./combobox.js";
+import {el, address, announce, count, entityAddress, entityText, fixed, plural, title} from "./dom.js";
+import {get} from "./api.js";
+import {load, setTitle} from "./status.js";
+import {combobox, marked} from "./combobox.js";
 
 const LIMIT = 2000;
 const NEAR = 8;
-const ZOOM = { least: 0.5, most: 400, step: 1.4 };
+const ZOOM = {
+    least: 0.5,
+    most: 400,
+    step: 1.4
+};
 const LABELS = 60;
 
 /** Points in a view: {x, y, scale} of the middle, in the map's own units, and the size in pixels. */
@@ -21,10 +25,9 @@ function camera(points) {
     const unit = () => Math.min((view.width - 60) / span, (view.height - 60) / rise) * view.zoom;
     return {
         view,
-        reset() {
-            Object.assign(view, { x: (box.left + box.right) / 2, y: (box.low + box.high) / 2, zoom: 1 });
-        },
-        toScreen: (point) => ({ x: view.width / 2 + (point.x - view.x) * unit(), y: view.height / 2 - (point.y - view.y) * unit() }),
+        reset() { Object.assign(view, { x: (box.left + box.right) / 2, y: (box.low + box.high) / 2, zoom: 1 }); },
+        toScreen: (point) =>
+            ({ x: view.width / 2 + (point.x - view.x) * unit(), y: view.height / 2 - (point.y - view.y) * unit() }),
         /** Moves by pixels. */
         pan(dx, dy) {
             view.x = Math.min(box.right, Math.max(box.left, view.x - dx / unit()));
@@ -48,15 +51,26 @@ function camera(points) {
 function colours(canvas) {
     const style = getComputedStyle(canvas);
     const read = (name) => style.getPropertyValue(name).trim();
-    return { point: read("--map-point"), ink: read("--ink"), quiet: read("--quiet"), mark: read("--mark-point"), ground: read("--surface"), font: getComputedStyle(document.body).fontFamily };
+    return {
+        point: read("--map-point"),
+        ink: read("--ink"),
+        quiet: read("--quiet"),
+        mark: read("--mark-point"),
+        ground: read("--surface"),
+        font: getComputedStyle(document.body).fontFamily
+    };
 }
 
 const radius = (point) => 1.8 + 1.1 * Math.log10(1 + point.degree);
 
-/** Names of points, those of the largest degree first, none over another; left of a point where they would leave the edge. */
+/**
+ * Names of points, those of the largest degree first, none over another; left of a point where they would leave the
+ * edge.
+ */
 function drawLabels(context, placed, special, colour, edge) {
     const taken = [];
-    const free = (box) => taken.every((other) => box.right < other.left || box.left > other.right || box.bottom < other.top || box.top > other.bottom);
+    const free = (box) => taken.every((other) => box.right < other.left || box.left > other.right
+            || box.bottom < other.top || box.top > other.bottom);
     const put = (point, at, bold) => {
         context.font = `${bold ? 600 : 400} 12px ${colour.font}`;
         const whole = title(point);
@@ -92,8 +106,9 @@ function draw(canvas, points, cam, { hover, picked }) {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, view.width, view.height);
     const colour = colours(canvas);
-    const placed = points.map((point) => ({ point, at: cam.toScreen(point) }))
-        .filter(({ at }) => at.x > -20 && at.x < view.width + 20 && at.y > -20 && at.y < view.height + 20);
+    const placed =
+        points.map((point) => ({ point, at: cam.toScreen(point) }))
+            .filter(({ at }) => at.x > -20 && at.x < view.width + 20 && at.y > -20 && at.y < view.height + 20);
     context.fillStyle = colour.point;
     context.globalAlpha = 0.7;
     for (const { point, at } of placed) {
@@ -102,7 +117,9 @@ function draw(canvas, points, cam, { hover, picked }) {
         context.fill();
     }
     context.globalAlpha = 1;
-    const special = [picked, hover].filter((point, i, all) => point && all.indexOf(point) === i).map((point) => ({ point, at: cam.toScreen(point) }));
+    const special = [picked, hover]
+                        .filter((point, i, all) => point && all.indexOf(point) === i)
+                        .map((point) => ({ point, at: cam.toScreen(point) }));
     drawLabels(context, placed.filter(({ point }) => point !== picked && point !== hover), special, colour, view.width);
     for (const { point, at } of special) {
         context.beginPath();
@@ -151,7 +168,8 @@ function listen(canvas, cam, { redraw, hoverAt, pickAt }) {
             const after = spread();
             cam.zoomAt(after.distance / Math.max(1, before.distance), after.x, after.y);
             cam.pan(after.x - before.x, after.y - before.y);
-        } else cam.pan(now.x - last.x, now.y - last.y);
+        } else
+            cam.pan(now.x - last.x, now.y - last.y);
         moved += Math.hypot(now.x - last.x, now.y - last.y);
         redraw();
     });
@@ -170,8 +188,14 @@ function listen(canvas, cam, { redraw, hoverAt, pickAt }) {
     canvas.addEventListener("keydown", (event) => {
         const middle = [cam.view.width / 2, cam.view.height / 2];
         const keys = {
-            ArrowLeft: () => cam.pan(60, 0), ArrowRight: () => cam.pan(-60, 0), ArrowUp: () => cam.pan(0, 60), ArrowDown: () => cam.pan(0, -60),
-            "+": () => cam.zoomAt(ZOOM.step, ...middle), "=": () => cam.zoomAt(ZOOM.step, ...middle), "-": () => cam.zoomAt(1 / ZOOM.step, ...middle), 0: () => cam.reset(),
+            ArrowLeft: () => cam.pan(60, 0),
+            ArrowRight: () => cam.pan(-60, 0),
+            ArrowUp: () => cam.pan(0, 60),
+            ArrowDown: () => cam.pan(0, -60),
+            "+": () => cam.zoomAt(ZOOM.step, ...middle),
+            "=": () => cam.zoomAt(ZOOM.step, ...middle),
+            "-": () => cam.zoomAt(1 / ZOOM.step, ...middle),
+            0: () => cam.reset(),
         };
         if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
         event.preventDefault();
@@ -182,7 +206,9 @@ function listen(canvas, cam, { redraw, hoverAt, pickAt }) {
 
 /** The canvas with its buttons. Gives {element, show(point)}. */
 function mapFrame(points, signal, picked) {
-    const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": `Map of ${plural(points.length, "entity", "entities")}. Arrow keys move it, plus and minus zoom, zero shows all.` });
+    const shown = plural(points.length, "entity", "entities");
+    const name = `Map of ${shown}. Arrow keys move it, plus and minus zoom, zero shows all.`;
+    const canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": name });
     const tip = el("div", { class: "map-tip", hidden: true, "aria-hidden": "true" });
     const cam = camera(points);
     const state = { hover: null, picked: null };
@@ -206,7 +232,8 @@ function mapFrame(points, signal, picked) {
         canvas.classList.toggle("over", Boolean(point));
         tip.hidden = !point;
         if (point) {
-            tip.textContent = `${title(point)}${point.label ? ` · ${point.name}` : ""} · ${plural(point.degree, "triple")}`;
+            tip.textContent =
+                `${title(point)}${point.label ? ` · ${point.name}` : ""} · ${plural(point.degree, "triple")}`;
             const screen = cam.toScreen(point);
             const left = Math.min(screen.x + 12, cam.view.width - Math.min(320, tip.textContent.length * 7 + 24));
             tip.style.transform = `translate(${Math.max(4, left)}px, ${Math.max(4, screen.y - 38)}px)`;
@@ -216,12 +243,28 @@ function mapFrame(points, signal, picked) {
             redraw();
         }
     };
-    const button = (text, name, act) => el("button", { type: "button", "aria-label": name, onclick: () => { act(); redraw(); } }, text);
+    const button = (text, name, act) => el("button", {
+        type: "button",
+        "aria-label": name,
+        onclick: () => {
+            act();
+            redraw();
+        }
+    },
+        text);
     const middle = () => [cam.view.width / 2, cam.view.height / 2];
-    const element = el("div", { class: "map-frame" }, canvas, tip, el("div", { class: "map-buttons" },
-        button("+", "Zoom in", () => cam.zoomAt(ZOOM.step, ...middle())), button("−", "Zoom out", () => cam.zoomAt(1 / ZOOM.step, ...middle())),
-        button("All", "All points", () => cam.reset())));
-    listen(canvas, cam, { redraw, hoverAt, pickAt: (at) => { const point = closest(at); if (point) picked(point); } });
+    const element = el("div", { class: "map-frame" }, canvas, tip,
+        el("div", { class: "map-buttons" }, button("+", "Zoom in", () => cam.zoomAt(ZOOM.step, ...middle())),
+            button("−", "Zoom out", () => cam.zoomAt(1 / ZOOM.step, ...middle())),
+            button("All", "All points", () => cam.reset())));
+    listen(canvas, cam, {
+        redraw,
+        hoverAt,
+        pickAt: (at) => {
+            const point = closest(at);
+            if (point) picked(point);
+        }
+    });
     cam.reset();
     const observer = new ResizeObserver(() => {
         Object.assign(cam.view, { width: Math.max(80, canvas.clientWidth), height: Math.max(80, canvas.clientHeight) });
@@ -239,7 +282,8 @@ function mapFrame(points, signal, picked) {
             if (point && cam.view.width > 1) {
                 const at = cam.toScreen(point);
                 const edge = 40;
-                const inSight = at.x > edge && at.x < cam.view.width - edge && at.y > edge && at.y < cam.view.height - edge;
+                const inSight =
+                    at.x > edge && at.x < cam.view.width - edge && at.y > edge && at.y < cam.view.height - edge;
                 if (!inSight) cam.centre(point);
             }
             redraw();
@@ -248,17 +292,23 @@ function mapFrame(points, signal, picked) {
 }
 
 function pickedPanel(points, point) {
-    if (!point) return [el("p", { class: "quiet" }, "Search for an entity, or pick a point: what is near it on the map is listed here.")];
+    if (!point)
+        return [el("p", { class: "quiet" },
+            "Search for an entity, or pick a point: what is near it on the map is listed here.")];
     return [
         el("h2", null, entityText(point, 60)),
-        el("p", { class: "entity-meta" }, point.label ? el("code", null, point.name) : null, el("span", null, plural(point.degree, "known triple"))),
+        el("p", { class: "entity-meta" }, point.label ? el("code", null, point.name) : null,
+            el("span", null, plural(point.degree, "known triple"))),
         el("p", null, el("a", { href: entityAddress(point) }, "Facts and queries")),
         el("h3", null, "Nearest on the map"),
-        el("ol", { class: "near" }, nearest(points, point).map((other) => el("li", null, el("a", { href: address("/map", { name: other.name }) }, entityText(other, 48))))),
+        el("ol", { class: "near" },
+            nearest(points, point)
+                .map((other) => el(
+                         "li", null, el("a", { href: address("/map", { name: other.name }) }, entityText(other, 48))))),
     ];
 }
 
-export function mapView(container, { signal }) {
+export function mapView(container, {signal}) {
     let search = "";
     const body = el("div", { class: "map-body" });
     const side = el("aside", { class: "map-side", "aria-label": "Picked entity" });
@@ -269,13 +319,17 @@ export function mapView(container, { signal }) {
             search = text;
             return (await get("/api/entities", { q: text, limit: 20 }, { signal: inner, seconds: 10 })).entities;
         },
-        render: (entity) => [el("span", { class: "option-main" }, el("bdi", null, marked(title(entity), search)), entity.label ? el("code", null, marked(entity.name, search)) : null),
+        render: (entity) => [el("span", { class: "option-main" }, el("bdi", null, marked(title(entity), search)),
+                                 entity.label ? el("code", null, marked(entity.name, search)) : null),
             el("span", { class: "number quiet" }, plural(entity.degree, "triple"))],
         text: title,
-        pick: (entity) => { location.hash = address("/map", { name: entity.name }); },
+        pick: (entity) => {
+            location.hash = address("/map", { name: entity.name });
+        },
         failed: (error) => error.message,
     });
-    container.replaceChildren(el("div", { class: "page map-page" }, el("div", { class: "section-head" }, el("h1", null, "Map of the embeddings"), field.element), body));
+    container.replaceChildren(el("div", { class: "page map-page" },
+        el("div", { class: "section-head" }, el("h1", null, "Map of the embeddings"), field.element), body));
     setTitle("Map");
     let map = null;
     let points = [];
@@ -302,23 +356,33 @@ export function mapView(container, { signal }) {
             answer = await get("/api/map", { limit: LIMIT }, { signal: inner });
         } catch (error) {
             if (error.status !== 404) throw error;
-            field.element.hidden = true; // a run without embeddings has no map: nothing to find
+            field.element.hidden = true;  // a run without embeddings has no map: nothing to find
             return el("p", { class: "notice" }, error.message);
         }
         points = answer.points.slice();
-        map = mapFrame(points, signal, (point) => { location.hash = address("/map", { name: point.name }); });
-        const [first, second] = answer.explained;
+        map = mapFrame(points, signal, (point) => {
+            location.hash = address("/map", { name: point.name });
+        });
+        const shares = answer.explained.map((share) => `${fixed(100 * share, 1)}%`).join(" and ");
+        const which = points.length < answer.entities
+            ? `the ${count(points.length)} entities of largest degree, of ${count(answer.entities)}`
+            : `all ${count(points.length)} entities`;
         void markWanted();
-        return [el("p", { class: "quiet" }, `The two first principal components of ${points.length < answer.entities ? `the ${count(points.length)} entities of largest degree, of ${count(answer.entities)}` : `all ${count(points.length)} entities`}. `,
-            `They hold ${fixed(100 * first, 1)}% and ${fixed(100 * second, 1)}% of the variance: near points need not be near in all dimensions.`),
-        el("div", { class: "map-columns" }, map.element, side)];
+        return [
+            el("p", { class: "quiet" },
+                `The two first principal components of ${which}. They hold ${shares} of the variance: `,
+                "near points need not be near in all dimensions."),
+            el("div", { class: "map-columns" }, map.element, side)
+        ];
     }
 
     return {
         update(path, parameters) {
             wanted = parameters.get("name");
-            if (map) void markWanted();
-            else void load(body, "Computing the map…", open, signal);
+            if (map)
+                void markWanted();
+            else
+                void load(body, "Computing the map…", open, signal);
         },
     };
 }

@@ -1,10 +1,8 @@
 // What a view shows besides its data: the title, that something is being computed, errors as sentences.
-import { el, announce } from "./dom.js";
-import { setToken, forget } from "./api.js";
+import {el, announce} from "./dom.js";
+import {setToken, forget} from "./api.js";
 
-export function setTitle(text) {
-    document.title = text ? `${text} · vlp` : "vlp";
-}
+export function setTitle(text) { document.title = text ? `${text} · vlp` : "vlp"; }
 
 /** A form for the server's token; `again` runs once it was given. */
 function tokenForm(message, again) {
@@ -18,8 +16,11 @@ function tokenForm(message, again) {
             document.dispatchEvent(new Event("tokenchange"));
             again();
         },
-    }, el("p", null, message, " It is the first line of the token file that vlp serve was started with, and is kept until this tab closes."),
-    el("label", { for: "token" }, "Token"), input, el("button", { type: "submit" }, "Continue"));
+    },
+        el("p", null, message,
+            " It is in the token file that vlp serve was started with, and is kept until this tab closes."),
+        el("label", { for: "token"
+        }, "Token"), input, el("button", { type: "submit" }, "Continue"));
 }
 
 /** An error as a sentence with what to do next; `again` tries once more. */
@@ -31,8 +32,8 @@ export function errorNotice(error, again) {
     announce(message);
     const retry = known && (error.status === 0 || error.status === 408 || error.status === 429 || error.status >= 500);
     const headed = document.querySelector("main h1");
-    return el("div", { class: "notice error", role: "alert" }, headed ? null : el("h1", null, "This cannot be shown"), el("p", null, message),
-        retry && again ? el("button", { type: "button", onclick: again }, "Try again") : null);
+    return el("div", { class: "notice error", role: "alert" }, headed ? null : el("h1", null, "This cannot be shown"),
+        el("p", null, message), retry && again ? el("button", { type: "button", onclick: again }, "Try again") : null);
 }
 
 /** Shows that something is being computed, if it takes longer than a moment. */
@@ -67,7 +68,7 @@ export async function load(container, text, work, parent, after) {
     } catch (error) {
         if (request.signal.aborted) return;
         stop();
-        container.replaceChildren(); // before the notice looks for a heading
+        container.replaceChildren();  // before the notice looks for a heading
         container.replaceChildren(errorNotice(error, () => void load(container, text, work, parent, after)));
     } finally {
         if (request.signal.aborted) stop();

@@ -9,11 +9,14 @@
     try {
         const kept = localStorage.getItem("vlp-theme");
         if (themes.includes(kept)) theme = kept;
-    } catch (_) { /* the default stays */ }
+    } catch (_) { /* the default stays */
+    }
 
     function apply() {
-        if (theme === "auto") delete document.documentElement.dataset.theme;
-        else document.documentElement.dataset.theme = theme;
+        if (theme === "auto")
+            delete document.documentElement.dataset.theme;
+        else
+            document.documentElement.dataset.theme = theme;
         const button = document.getElementById("theme");
         if (button) button.textContent = `Theme: ${theme}`;
         document.dispatchEvent(new Event("themechange"));
@@ -26,7 +29,8 @@
             theme = themes[(themes.indexOf(theme) + 1) % themes.length];
             try {
                 localStorage.setItem("vlp-theme", theme);
-            } catch (_) { /* see above */ }
+            } catch (_) { /* see above */
+            }
             apply();
         });
     });

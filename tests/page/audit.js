@@ -60,10 +60,15 @@
         const ratio = contrast(colour(text).rgb, ground(mark.parentElement));
         if (ratio < 3) problems.push(`contrast ${ratio.toFixed(2)} of ${place(mark)}`);
     }
-    const width = document.documentElement.scrollWidth;
-    if (width > window.innerWidth) {
-        const wide = [...document.querySelectorAll("body *")].filter((node) => node.getBoundingClientRect().right > window.innerWidth + 1 && !node.closest(".scroll, .graph-frame, .chips"));
-        problems.push(`the page is ${width} px wide in a window of ${window.innerWidth}: ${wide.slice(0, 3).map(place).join(" ")}`);
+    // Not innerWidth, which grows with the content where the browser plays a phone.
+    const { scrollWidth, clientWidth } = document.documentElement;
+    if (scrollWidth > clientWidth) {
+        const wide = [...document.querySelectorAll("body *")].filter((node) => node.getBoundingClientRect().right > clientWidth + 1);
+        problems.push(`the page is ${scrollWidth} px wide in a window of ${clientWidth}: ${wide.slice(0, 3).map(place).join(" ")}`);
+    }
+    // A placeholder is a name for the accessibility tree, but goes with the first key.
+    for (const field of document.querySelectorAll("input")) {
+        if (field.labels.length === 0 && !field.getAttribute("aria-label")) problems.push(`no label: ${place(field)} ${field.placeholder}`);
     }
     const ids = [...document.querySelectorAll("[id]")].map((node) => node.id);
     for (const id of new Set(ids.filter((id, i) => ids.indexOf(id) !== i))) problems.push(`the id ${id} is given twice`);

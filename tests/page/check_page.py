@@ -291,8 +291,10 @@ def check_what_if(test, answer, explanation):
         test.ready()
         check("all triples it rests on at once give the rank it falls to", abs(what_if_numbers(test)[0][2] - explanation["without"]["rank"]) < 0.01,
               what_if_numbers(test))
-        browser.click(".what-if-head button")
+        browser.evaluate("document.querySelector('.what-if-head button').focus()")
+        browser.key("Enter")
         browser.wait("document.querySelector('.what-if').hidden")
+        check("the focus stays in the explanation", browser.evaluate("document.querySelector('.why').contains(document.activeElement)"))
 
 
 def check_follow(test):
@@ -464,7 +466,7 @@ def check_errors(test):
     browser, server = test.browser, test.server
     for address, words in (("#/nowhere", "There is no page"), ("#/entity?name=no_such_entity", "no_such_entity"),
                            ("#/ask?head=germany&relation=no_such_relation", "no_such_relation"), ("#/ask?head=no_such&relation=borders", "no_such"),
-                           ("#/map?name=no_such_entity", "no_such_entity"), ("#/constructor", "There is no page")):
+                           ("#/map?name=no_such_entity", "no_such_entity"), ("#constructor", "There is no page")):
         test.open(address)
         browser.wait("document.querySelector('[role=alert]')")
         text = test.text("[role=alert]") or ""
