@@ -131,8 +131,7 @@ function hideKnown(state, now) {
     box.addEventListener("change", () => {
         location.hash = address("/ask", {...now(), known: box.checked ? "hide" : null });
     });
-    return el("span", { class: "check" }, box, el("label", { for: "hide-known"
-    }, "Hide known answers"));
+    return el("span", { class: "check" }, box, el("label", { "for": "hide-known" }, "Hide known answers"));
 }
 
 /** The panel of answers. `now` gives the parameters of the address at that moment, as an object. */

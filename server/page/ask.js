@@ -109,11 +109,7 @@ function directionChoice(pick) {
             { type: "radio", name: "direction", id: `direction-${value}`, value, onchange: () => pick(value) });
         return {
             input,
-            nodes: el("span", { class: "choice" }, input,
-                el("label",
-                    { for: `direction-${value}`
-                    },
-                    text))
+            nodes: el("span", { class: "choice" }, input, el("label", { "for": `direction-${value}` }, text))
         };
     };
     const tail = radio("out", "tail");

@@ -35,8 +35,8 @@ export function combobox(options) {
     });
     const list =
         el("ul", { id: listId, role: "listbox", "aria-label": options.label, class: "suggestions", hidden: true });
-    const element = el("div", { class: "combobox" }, el("label", { for: inputId
-    }, options.label), el("div", { class: "field" }, input, list));
+    const element = el("div", { class: "combobox" }, el("label", { "for": inputId }, options.label),
+        el("div", { class: "field" }, input, list));
 
     function close() {
         state.open = false;

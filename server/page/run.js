@@ -198,11 +198,7 @@ function settingsTable(settings) {
     box.addEventListener("change", draw);
     draw();
     return el("section", null, el("h2", null, "Settings"),
-        el("p", { class: "check" }, box,
-            el("label",
-                { for: "all-settings"
-                },
-                "Also those that have their default")),
+        el("p", { class: "check" }, box, el("label", { "for": "all-settings" }, "Also those that have their default")),
         scroller("Settings",
             el("table", { class: "plain-table settings" }, el("caption", { class: "hidden" }, "Settings"),
                 el("thead", null, el("tr", null, ["Setting", "Value", "Default",

@@ -1,8 +1,9 @@
 // What a view shows besides its data: the title, that something is being computed, errors as sentences.
-import {el, announce} from "./dom.js";
+import {el, announce, shorten} from "./dom.js";
 import {setToken, forget} from "./api.js";
 
-export function setTitle(text) { document.title = text ? `${text} · vlp` : "vlp"; }
+/** The title of the tab. */
+export function setTitle(text) { document.title = text ? `${shorten(text, 120)} · vlp` : "vlp"; }
 
 /** A form for the server's token; `again` runs once it was given. */
 function tokenForm(message, again) {
@@ -19,8 +20,7 @@ function tokenForm(message, again) {
     },
         el("p", null, message,
             " It is in the token file that vlp serve was started with, and is kept until this tab closes."),
-        el("label", { for: "token"
-        }, "Token"), input, el("button", { type: "submit" }, "Continue"));
+        el("label", { "for": "token" }, "Token"), input, el("button", { type: "submit" }, "Continue"));
 }
 
 /** An error as a sentence with what to do next; `again` tries once more. */

@@ -326,14 +326,17 @@ export function whyView(container, signal) {
     function open(state, stacked) {
         seen = new Map();
         question.hidden = true;
-        container.replaceChildren(...(state ? [body, question] : []));
         container.hidden = !state;
-        body.replaceChildren();
-        if (!state) return;
+        if (!state) {
+            body.replaceChildren();
+            container.replaceChildren();
+            return;
+        }
+        if (!body.isConnected) container.replaceChildren(body, question);
         const work = (inner) => explain(state, inner);
         void load(body, "Looking for what this answer rests on…", work, signal, drawWhatIf);
-        // Where the panels are stacked, the explanation would open out of sight.
-        if (stacked) container.scrollIntoView({ block: "start" });
+        // Where the panels are stacked, or the page was scrolled, the explanation would open out of sight.
+        if (stacked || container.getBoundingClientRect().top < 0) container.scrollIntoView({ block: "start" });
     }
 
     return {

@@ -245,6 +245,13 @@ def check_why(test):
     if expected["without"]:
         check("what it rests on, with the rank it falls to", f"to {expected['without']['rank']:g}" in " ".join(test.text(".rests-on").split()), test.text(".rests-on"))
     test.picture("why-light-1400")
+    browser.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    browser.click("li:nth-child(2) > a.answer")
+    test.ready()
+    check("another answer opens in sight", browser.evaluate("(() => { const { top } = document.querySelector('.why h2').getBoundingClientRect(); return top >= 0 && top < innerHeight; })()"))
+    browser.evaluate("history.back()")
+    browser.wait(f"document.querySelector('a.answer[aria-current]')?.dataset.answer === {json.dumps(name)}")
+    test.ready()
     return name, expected
 
 
