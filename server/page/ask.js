@@ -147,7 +147,7 @@ async function startPanel(signal) {
 
 export function askView(container, {signal}) {
     let state = readState("/", new URLSearchParams());
-    const keys = { left: null, facts: null };
+    const keys = { left: null, facts: null, entity: null, relation: null };
     const context = { get entity() { return state.entity; } };
 
     const go = (changes) => {
@@ -208,7 +208,7 @@ export function askView(container, {signal}) {
         if (!state.entity)
             void load(left, "Reading the run…", startPanel, signal);
         else if (!state.relation)
-            void load(left, "Reading the entity…", entityPanel, signal);
+            void load(left, "Reading the entity…", entityPanel, signal, drawFacts);
         else
             void load(left, "Scoring all entities…", queryPanel, signal, afterAnswers());
     }
@@ -218,6 +218,7 @@ export function askView(container, {signal}) {
         const focused = left.contains(document.activeElement) ? document.activeElement : null;
         const shown = left.querySelectorAll("a.answer").length;
         return () => {
+            drawFacts();
             markAnswer(left, state.answer);
             if (!focused || document.activeElement !== document.body) return;
             if (focused.id)
@@ -234,12 +235,13 @@ export function askView(container, {signal}) {
         facts.hidden = !state.entity;
         if (!state.entity) return;
         const name = state.entity;
-        // An unknown entity is told once, on the left.
+        // What is wrong is told once, on the left; once that is drawn after all, the facts are asked for again.
         void load(facts, "Reading known facts…", async (inner) => {
             try {
                 return factsPanel(await entityFacts(name, inner), signal);
             } catch (error) {
                 if (error.status === undefined) throw error;
+                keys.facts = undefined;
                 return [];
             }
         }, signal);
@@ -250,8 +252,11 @@ export function askView(container, {signal}) {
         relationField.input.disabled = !enabled;
         relationField.input.placeholder = enabled ? "Choose a relation" : "Choose an entity first";
         direction.set(state.direction, Boolean(state.relation));
-        if (!state.entity) entityField.setText("");
-        if (!state.relation) relationField.setText("");
+        // By name until the labels arrive.
+        if (state.entity !== keys.entity) entityField.setText(state.entity ?? "");
+        if (state.relation !== keys.relation) relationField.setText(state.relation ?? "");
+        keys.entity = state.entity;
+        keys.relation = state.relation;
     }
 
     return {

@@ -28,7 +28,8 @@ function overview(run) {
                 Number.isFinite(data.labels) ? count(data.labels)
                     : data.labels            ? "yes"
                                              : "none"],
-            ["Model", run.model === "none" ? "no embeddings" : `${run.model}, ${count(run.dim)} dimensions`],
+            ["Model", run.model === "none" ? "no embeddings" : run.model],
+            ["Dimensions", run.model === "none" ? null : count(run.dim)],
             ["References", run.components.includes("vertical") ? count(run.references) : null],
             ["Steps", count(run.step)],
             ["Validation MRR", run.valid_mrr === null ? null : fixed(run.valid_mrr, 4)],

@@ -493,10 +493,12 @@ def check_server_gone(test):
     browser.evaluate("location.hash = '#/entity?name=france'")
     browser.wait("document.querySelector('[role=alert]')")
     check("a server that is gone is a sentence", "does not answer" in test.text("[role=alert]"), test.text("[role=alert]"))
+    check("the field names what was asked for", browser.evaluate("document.querySelector('[role=combobox]').value") == "france")
     test.picture("server-gone-light-1400")
     test.server = Server(test.program, test.run, port=test.server.port)
     browser.click("[role=alert] button")
     browser.wait("document.querySelector('h1')?.textContent === 'France'")
+    browser.wait("document.querySelector('.fact-group')")
     check("trying again works once it is back", True)
     browser.problems = [problem for problem in browser.problems if problem[0] != "network"]
 
