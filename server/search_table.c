@@ -111,7 +111,7 @@ bool search_table_make(search_table *out, const char *pool, search_item *items, 
     *out = (search_table){.pool = pool, .count = count, .width = 1};
     while ((uint64_t)out->width * BLOCK < count) out->width *= 2;
     for (uint32_t i = 0; i < count; i++) items[i].key = key_of(pool + items[i].offset);
-    qsort_r(items, count, sizeof *items, compare, (void *)(uintptr_t)pool);
+    if (count > 0) qsort_r(items, count, sizeof *items, compare, (void *)(uintptr_t)pool);
     out->offsets = malloc(((size_t)count + 1) * sizeof *out->offsets);
     out->ranks = malloc(((size_t)count + 1) * sizeof *out->ranks);
     out->keys = malloc(((size_t)count + 1) * sizeof *out->keys);
