@@ -111,14 +111,16 @@ bool search_table_make(search_table *out, const char *pool, search_item *items, 
     *out = (search_table){.pool = pool, .count = count, .width = 1};
     while ((uint64_t)out->width * BLOCK < count) out->width *= 2;
     for (uint32_t i = 0; i < count; i++) items[i].key = key_of(pool + items[i].offset);
-    qsort_r(items, count, sizeof *items, compare, (void *)(uintptr_t)pool);
+    if (count > 0) qsort_r(items, count, sizeof *items, compare, (void *)(uintptr_t)pool);
     out->offsets = malloc(((size_t)count + 1) * sizeof *out->offsets);
     out->ranks = malloc(((size_t)count + 1) * sizeof *out->ranks);
+    out->keys = malloc(((size_t)count + 1) * sizeof *out->keys);
     out->least = malloc(2 * (size_t)out->width * sizeof *out->least);
-    if (!out->offsets || !out->ranks || !out->least) goto failed;
+    if (!out->offsets || !out->ranks || !out->keys || !out->least) goto failed;
     for (uint32_t i = 0; i < count; i++) {
         out->offsets[i] = items[i].offset;
         out->ranks[i] = items[i].rank;
+        out->keys[i] = items[i].key;
     }
     make_minima(out);
     if (make_nodes(out)) return true;
@@ -130,6 +132,7 @@ failed:
 void search_table_free(search_table *table) {
     free(table->offsets);
     free(table->ranks);
+    free(table->keys);
     free(table->least);
     free(table->nodes);
     *table = (search_table){0};
@@ -222,12 +225,14 @@ typedef struct fuzzy {
     const search_table *table;
     int edits;
     uint64_t accepting;
-    uint32_t characters[64]; /* distinct ones of the typed text */
-    uint64_t masks[64];      /* bit i: character i of the typed text is this one */
+    uint64_t ascii[128];     /* bit i: character i of the typed text is this one */
+    uint32_t characters[64]; /* the others, distinct, with their masks */
+    uint64_t masks[64];
     int count;
 } fuzzy;
 
 static uint64_t mask_of(const fuzzy *search, uint32_t character) {
+    if (character < 128) return search->ascii[character];
     for (int i = 0; i < search->count; i++)
         if (search->characters[i] == character) return search->masks[i];
     return 0;
@@ -253,23 +258,33 @@ static bool accepts(const automaton *state, const fuzzy *search) {
     return (state->positions[search->edits] & search->accepting) != 0;
 }
 
-/* Rows of a node without children, one by one from its text on. */
-static void scan(const fuzzy *search, const search_node *node, automaton start, size_t bytes) {
-    const search_table *table = search->table;
-    int32_t most = bound(search->top);
-    for (uint32_t i = node->begin; i < node->end; i++) {
-        if (table->ranks[i] >= most) continue;
-        automaton state = start;
-        const char *text = table->pool + table->offsets[i] + bytes;
-        for (int length; *text; text += length) {
-            if (!step(&state, search, text_next(text, &length))) break;
-            if (accepts(&state, search)) {
-                add(search->top, table->ranks[i]);
-                most = bound(search->top);
-                break;
-            }
-        }
+/* What a text from `bytes` on comes to. */
+static bool matches(const fuzzy *search, automaton state, const char *text) {
+    for (int length; *text; text += length) {
+        if (!step(&state, search, text_next(text, &length))) return false;
+        if (accepts(&state, search)) return true;
     }
+    return false;
+}
+
+/* The same of a row, by the bytes of its key as far as they are ASCII. */
+static bool row_matches(const fuzzy *search, automaton state, uint32_t row, size_t bytes) {
+    for (; bytes < 8; bytes++) {
+        unsigned char byte = (unsigned char)(search->table->keys[row] >> (56 - 8 * bytes));
+        if (byte == 0) return false;
+        if (byte >= 0x80) break;
+        if (!step(&state, search, byte)) return false;
+        if (accepts(&state, search)) return true;
+    }
+    return matches(search, state, search->table->pool + search->table->offsets[row] + bytes);
+}
+
+/* Rows of a node without children, one by one. */
+static void scan(const fuzzy *search, const search_node *node, automaton state, size_t bytes) {
+    const search_table *table = search->table;
+    for (uint32_t i = node->begin; i < node->end; i++)
+        if (table->ranks[i] < bound(search->top) && row_matches(search, state, i, bytes))
+            add(search->top, table->ranks[i]);
 }
 
 static size_t bytes_of(uint32_t character) {
@@ -297,6 +312,10 @@ void search_table_fuzzy(search_top *top, const search_table *table, const char *
     int position = 0;
     for (int length; *text; text += length, position++) {
         uint32_t character = text_next(text, &length);
+        if (character < 128) {
+            search.ascii[character] |= 1ull << position;
+            continue;
+        }
         int i = 0;
         while (i < search.count && search.characters[i] != character) i++;
         search.characters[i] = character;

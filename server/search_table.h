@@ -30,6 +30,7 @@ typedef struct search_table {
     uint32_t count;
     uint32_t *offsets; /* (count), by text */
     int32_t *ranks;    /* (count) */
+    uint64_t *keys;    /* (count) the first bytes, so that most rows are decided without their text */
     int32_t *least;    /* (2 width) the smallest rank of blocks, as a binary tree; 1 is its root */
     uint32_t width;    /* leaves */
     search_node *nodes;
