@@ -6,6 +6,11 @@ import {lineChart, shareBar} from "./chart.js";
 
 const ROWS = 15;
 const POLL_MS = 700;
+const BASELINES = [
+    ["baseline_frequency", "Baseline: frequency"],
+    ["baseline_vote", "Baseline: vote"],
+    ["baseline_pagerank", "Baseline: PageRank"],
+];
 
 function factList(pairs) {
     return el("dl", { class: "tiles-facts" },
@@ -80,11 +85,14 @@ function metricsRow(name, metrics, className) {
 }
 
 function metricsTable(result) {
-    const rows = [metricsRow([symbol(), ", all components"], result.both, "score")];
-    for (const { key, letter } of COMPONENTS)
-        if (result[key]) rows.push(metricsRow([`${key} alone, `, symbol(letter)], result[key], key));
-    for (const [key, name] of [["baseline_frequency", "Baseline: frequency"], ["baseline_vote", "Baseline: vote"],
-             ["baseline_pagerank", "Baseline: PageRank"]]) {
+    const parts = COMPONENTS.filter(({ key }) => result[key]);
+    const several = parts.length > 1;
+    const rows = [metricsRow([symbol(), several ? ", all components" : ""], result.both, "score")];
+    if (several) {
+        for (const { key, letter } of parts)
+            rows.push(metricsRow([`${key} alone, `, symbol(letter)], result[key], key));
+    }
+    for (const [key, name] of BASELINES) {
         if (result[key]) rows.push(metricsRow(name, result[key], null));
     }
     return scroller("Metrics by component",
