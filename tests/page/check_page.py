@@ -387,6 +387,9 @@ def check_run(test):
     history = test.server.get("/api/run")["history"]
     dots = browser.evaluate("document.querySelectorAll('.dot.score').length")
     check("the curve of the validation MRR has every point", dots == len(history) > 3, dots)
+    trained = [sum(point[f"loss_{key}"] not in (0, None) for point in history) for key in ("horizontal", "vertical", "path")]
+    shown = browser.evaluate("['horizontal', 'vertical', 'path'].map((key) => document.querySelectorAll(`.dot.${key}`).length)")
+    check("a loss has points where its component was trained", shown == trained and len(history) not in trained, f"{shown} {trained}")
     check("curves of all losses", browser.evaluate("['horizontal', 'vertical', 'path'].every((key) => document.querySelector(`.curve.${key}`))"))
     check("the charts have axes", browser.evaluate("[...document.querySelectorAll('.chart')].every((node) => node.querySelectorAll('.tick').length >= 5 && node.querySelectorAll('.axis-name').length === 2)"))
     check("settings that were chosen are listed", "path_passes" in test.text(".settings") and "beta2" not in test.text(".settings"))
