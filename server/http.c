@@ -124,7 +124,8 @@ static enum MHD_Result answer(http_call *call) {
     page_file file;
     switch (route->work) {
     case WORK_PAGE:
-        if (page_find(&file, route->path)) reply_text(reply, 200, file.type, file.text, file.size);
+        if (page_find(&file, call->request.path))
+            reply_text(reply, 200, file.type, file.text, file.size);
         return send_reply(call);
     case WORK_METRICS:
         metrics_text(reply, &call->server->metrics, route_name, call->job.handling.run->info.step);

@@ -13,8 +13,11 @@ static const char *const what_if_names[] = {"head", "tail", "relation", "answer"
 static const char *const map_names[] = {"limit", "name", NULL};
 
 static const http_route routes[] = {
-#define PAGE_ROUTE(name, path, file, type) {path, true, false, true, WORK_PAGE, NULL, none},
-    PAGE_FILES(PAGE_ROUTE){"/api/health", true, false, false, WORK_QUICK, answer_health, none},
+    {"/", true, false, true, WORK_PAGE, NULL, none},
+    {"/app.js", true, false, true, WORK_PAGE, NULL, none},
+    {"/style.css", true, false, true, WORK_PAGE, NULL, none},
+    {"/icon.svg", true, false, true, WORK_PAGE, NULL, none},
+    {"/api/health", true, false, false, WORK_QUICK, answer_health, none},
     {"/api/run", true, false, false, WORK_QUICK, answer_run, none},
     {"/api/evaluation", true, false, false, WORK_QUICK, answer_evaluation, evaluation_names},
     {"/api/entities", true, false, false, WORK_QUICK, answer_entities, entities_names},
@@ -46,6 +49,9 @@ const http_route *route_find(http_reply *failure, const http_request *request) {
     const http_route *found = NULL;
     for (int i = 0; i < ROUTES; i++)
         if (strcmp(routes[i].path, request->path) == 0) found = &routes[i];
+    page_file part;
+    if (!found && page_find(&part, request->path))
+        found = &routes[0]; /* parts of the page count as the page */
     if (!found) {
         reply_error(failure, 404, "There is nothing at '%.200s'; /api/openapi.json lists the addresses.",
                     request->path);

@@ -7,6 +7,7 @@ the run and the map, meets errors; in light and dark, on a phone's width and a w
 """
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -489,6 +490,41 @@ def check_errors(test):
     browser.problems = [problem for problem in browser.problems if problem[0] != "network"]  # the browser logs every 404
 
 
+def check_slow_answers(test):
+    """Answers that a small graph does not give: work in the background, a busy server, none in time."""
+    browser = test.browser
+    test.open("#/")
+    browser.evaluate("""(() => { const real = window.fetch; const left = { evaluation: 2, entity: 1 };
+        window.fetch = (address, options) => {
+            const name = String(address).match(/^\\/api\\/(\\w+)/)?.[1];
+            if (!(left[name] > 0)) return real(address, options);
+            left[name] -= 1;
+            return Promise.resolve(name === "entity" ? new Response("<html>", { status: 503 })
+                : new Response(JSON.stringify({ state: "running", done: 1007, total: 4400 }), { status: 202 }));
+        }; })()""")
+    browser.evaluate("location.hash = '#/run'")
+    browser.wait("document.querySelector('progress')")
+    check("the progress of an evaluation is shown", "1,007 of 4,400 queries" in test.text(".progress") and browser.evaluate("document.querySelector('progress').value") == 1007)
+    browser.wait("document.querySelector('.breakdown')")
+    browser.evaluate("location.hash = '#/entity?name=slovenia'")
+    browser.wait("document.querySelector('[role=alert] button')")
+    check("a busy server is a sentence", "busy" in test.text("[role=alert]"), test.text("[role=alert]"))
+    browser.click("[role=alert] button")
+    browser.wait("document.querySelector('h1')?.textContent === 'slovenia'")
+    os.kill(test.server.process.pid, signal.SIGSTOP)
+    try:
+        browser.evaluate("location.hash = '#/entity?name=croatia'")
+        browser.wait("document.querySelector('[aria-busy] .loading')")
+        check("waiting is shown", test.text(".loading") == "Reading the entity…", test.text(".loading"))
+        message = browser.evaluate("import('/api.js').then((api) => api.get('/api/entities', { q: 'late' }, { seconds: 0.3 })).catch((error) => error.message)")
+        check("no answer in time is a sentence", "did not answer within 0.3 seconds" in message, message)
+    finally:
+        os.kill(test.server.process.pid, signal.SIGCONT)
+    browser.wait("document.querySelector('h1')?.textContent === 'croatia'")
+    check("and the answer is shown when it comes", True)
+    browser.problems = [problem for problem in browser.problems if problem[0] != "network"]
+
+
 def check_server_gone(test):
     browser = test.browser
     test.open("#/entity?name=germany")
@@ -642,6 +678,7 @@ def main():
                 triple = explanation["paths"][0]["triples"][0]["triple"]
                 check_looks(test, answer, json.dumps([triple[key]["name"] for key in ("head", "relation", "tail")]))
                 check("nothing was logged as an error", browser.problems == [], browser.problems[:3])
+                check_slow_answers(test)
                 check_server_gone(test)
                 check_token(test, folder)
                 outside = [address for address in browser.requests if not address.startswith(("http://127.0.0.1:", "about:", "data:"))]
