@@ -7,7 +7,6 @@ the run and the map, meets errors; in light and dark, on a phone's width and a w
 """
 import json
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -511,7 +510,7 @@ def check_slow_answers(test):
     check("a busy server is a sentence", "busy" in test.text("[role=alert]"), test.text("[role=alert]"))
     browser.click("[role=alert] button")
     browser.wait("document.querySelector('h1')?.textContent === 'slovenia'")
-    os.kill(test.server.process.pid, signal.SIGSTOP)
+    test.server.pause()
     try:
         browser.evaluate("location.hash = '#/entity?name=croatia'")
         browser.wait("document.querySelector('[aria-busy] .loading')")
@@ -519,7 +518,7 @@ def check_slow_answers(test):
         message = browser.evaluate("import('/api.js').then((api) => api.get('/api/entities', { q: 'late' }, { seconds: 0.3 })).catch((error) => error.message)")
         check("no answer in time is a sentence", "did not answer within 0.3 seconds" in message, message)
     finally:
-        os.kill(test.server.process.pid, signal.SIGCONT)
+        test.server.resume()
     browser.wait("document.querySelector('h1')?.textContent === 'croatia'")
     check("and the answer is shown when it comes", True)
     browser.problems = [problem for problem in browser.problems if problem[0] != "network"]

@@ -3,6 +3,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 import urllib.request
 
 # Names that would break a page that does not take care. They are head entities of one known triple each.
@@ -73,6 +74,21 @@ class Server:
         request = urllib.request.Request(self.url + path, json.dumps(value).encode(), {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
+
+    def pause(self):
+        """Stops all threads, and returns once they have stopped."""
+        self.process.send_signal(signal.SIGSTOP)
+        tasks = f"/proc/{self.process.pid}/task"
+        states = {}
+        while not states or set(states.values()) != {"T"}:
+            states = {}
+            for task in os.listdir(tasks):
+                with open(f"{tasks}/{task}/stat", encoding="utf-8") as file:
+                    states[task] = file.read().rpartition(")")[2].split()[0]
+            time.sleep(0.01)
+
+    def resume(self):
+        self.process.send_signal(signal.SIGCONT)
 
     def stop(self):
         if self.process.poll() is None:
