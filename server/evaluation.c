@@ -77,7 +77,7 @@ void answer_evaluation(http_handling *handling) {
     const char *split = request_text(handling->request, handling->reply, "split");
     if (reply_failed(handling->reply)) return;
     if (split && strcmp(split, "test") != 0 && strcmp(split, "valid") != 0) {
-        reply_error(handling->reply, 400, "'split' takes test or valid.");
+        reply_error(handling->reply, 400, "The parameter 'split' takes test or valid.");
         return;
     }
     served *run = handling->run;

@@ -170,7 +170,7 @@ static bool read_facts(facts *out, http_handling *handling) {
     const char *direction = request_text(request, reply, "direction");
     if (reply_failed(reply)) return false;
     if (direction && strcmp(direction, "out") != 0 && strcmp(direction, "in") != 0) {
-        reply_error(reply, 400, "'direction' takes out or in.");
+        reply_error(reply, 400, "The parameter 'direction' takes out or in.");
         return false;
     }
     *out = (facts){.relation = -1, .offset = offset, .limit = limit};

@@ -81,7 +81,8 @@ static int32_t condition_relation(const served *run, http_reply *failure, const 
 static bool add_condition(asked_prediction *to, http_handling *handling, const char *relation,
                           const char *entity) {
     if (to->condition_count == PREDICTION_CONDITIONS) {
-        reply_error(handling->reply, 400, "'where' is given more than %d times.", PREDICTION_CONDITIONS);
+        reply_error(handling->reply, 400, "The parameter 'where' is given more than %d times.",
+                    PREDICTION_CONDITIONS);
         return false;
     }
     vlp_condition *condition = &to->conditions[to->condition_count];
@@ -116,7 +117,7 @@ static bool add_where(asked_prediction *to, http_handling *handling, const char 
     if (added)
         reply_free(handling->reply);
     else if (!reply_failed(handling->reply))
-        reply_error(handling->reply, 400, "'where' takes relation=entity.");
+        reply_error(handling->reply, 400, "The parameter 'where' takes relation=entity.");
     return added;
 }
 
@@ -140,7 +141,7 @@ static bool read_conditions(asked_prediction *out, http_handling *handling) {
         if (!add_condition(out, handling, relation.text, entity.text)) return false;
     }
     if (list.kind != BODY_LIST && list.kind != BODY_MISSING)
-        reply_error(handling->reply, 400, "'where' has to be a list of objects.");
+        reply_error(handling->reply, 400, "The parameter 'where' has to be a list of objects.");
     return !reply_failed(handling->reply);
 }
 
@@ -148,7 +149,8 @@ static bool read_candidates(asked_prediction *out, http_handling *handling) {
     body_value list = body_member(handling->request->body, "candidates");
     if (list.kind == BODY_MISSING) return true;
     if (list.kind != BODY_LIST || list.count == 0) {
-        reply_error(handling->reply, 400, "'candidates' has to be a list of names, at least one.");
+        reply_error(handling->reply, 400,
+                    "The parameter 'candidates' has to be a list of names, at least one.");
         return false;
     }
     out->candidates = malloc(list.count * sizeof *out->candidates);
@@ -159,7 +161,7 @@ static bool read_candidates(asked_prediction *out, http_handling *handling) {
     for (size_t i = 0; i < list.count; i++) {
         body_value name = body_item(list.json, i);
         if (name.kind != BODY_TEXT)
-            reply_error(handling->reply, 400, "'candidates' has to be a list of names.");
+            reply_error(handling->reply, 400, "The parameter 'candidates' has to be a list of names.");
         int32_t entity =
             name.kind == BODY_TEXT ? served_entity(handling->run, handling->reply, name.text) : -1;
         if (entity < 0) return false;
@@ -176,7 +178,7 @@ bool prediction_read(asked_prediction *out, http_handling *handling) {
     *out = (asked_prediction){.count = 10};
     const char *known = request_text(request, reply, "known");
     if (!reply_failed(reply) && known && strcmp(known, "mark") != 0 && strcmp(known, "hide") != 0)
-        reply_error(reply, 400, "'known' takes mark or hide.");
+        reply_error(reply, 400, "The parameter 'known' takes mark or hide.");
     if (reply_failed(reply) || !request_integer(&out->count, request, reply, "k", 1, PREDICTION_LIMIT) ||
         !request_bool(&out->seen, request, reply, "seen") || !read_query(&out->query, handling) ||
         !read_conditions(out, handling) || !read_candidates(out, handling)) {
@@ -390,8 +392,8 @@ static bool read_triple(vlp_triple *out, int64_t *edge, http_handling *handling,
 static bool read_without(vlp_triple *out, int32_t *count, http_handling *handling, int64_t own) {
     body_value list = body_member(handling->request->body, "without");
     if (list.kind != BODY_LIST || list.count > VLP_MAX_REMOVED) {
-        reply_error(handling->reply, 400, "'without' has to be a list of at most %d triples.",
-                    VLP_MAX_REMOVED);
+        reply_error(handling->reply, 400,
+                    "The parameter 'without' has to be a list of at most %d triples.", VLP_MAX_REMOVED);
         return false;
     }
     int64_t edges[VLP_MAX_REMOVED];

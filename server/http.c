@@ -6,7 +6,10 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { CONNECTION_MEMORY = 24 * 1024 }; /* bounds the header of a request */
+enum {
+    CONNECTION_MEMORY = 24 * 1024, /* bounds the header of a request */
+    BODY_DROPPED = 16000000        /* a body that says it is longer is not read */
+};
 
 typedef enum call_stage { CALL_NEW, CALL_RECEIVING, CALL_WORKING, CALL_READY } call_stage;
 
@@ -86,6 +89,10 @@ static void fail_busy(http_reply *reply) {
     reply_error(reply, 503, "The server has more requests than it can take; try again in a second.");
 }
 
+static void fail_large(http_reply *reply) {
+    reply_error(reply, 413, "The body is larger than %d bytes.", REQUEST_BODY);
+}
+
 /* Hands the request to a worker, and suspends its connection until then. */
 static enum MHD_Result hand_over(http_call *call) {
     call->stage = CALL_WORKING;
@@ -115,7 +122,7 @@ static enum MHD_Result answer(http_call *call) {
     const http_route *route = call->route;
     http_reply *reply = &call->reply;
     if (call->body_too_large)
-        reply_error(reply, 413, "The body is larger than %d bytes.", REQUEST_BODY);
+        fail_large(reply);
     else if (call->request.method == METHOD_POST &&
              request_read_body(&call->request, reply, call->body ? call->body : "", call->body_size))
         (void)request_knows(&call->request, reply, route->parameters);
@@ -179,15 +186,15 @@ static void check(http_call *call, const char *method) {
     call->has_body = (length && strcmp(length, "0") != 0) || header_of(call, "Transfer-Encoding");
     if (call->request.method != METHOD_POST && call->has_body)
         reply_error(reply, 400, "A request without POST has no body.");
-    else if (length && strtoull(length, NULL, 10) > REQUEST_BODY)
-        reply_error(reply, 413, "The body is larger than %d bytes.", REQUEST_BODY);
+    else if (length && strtoull(length, NULL, 10) > BODY_DROPPED)
+        fail_large(reply);
     else if (call->request.method == METHOD_POST && !is_json(header_of(call, "Content-Type")))
         reply_error(reply, 415, "The body has to be JSON, with 'Content-Type: application/json'.");
 }
 
-/* A body without a length in its header is cut here; what is above the limit is read and dropped. */
+/* What is above the limit is read and dropped, so that a client that sends all of it sees the reply. */
 static void receive(http_call *call, const char *data, size_t size) {
-    if (call->body_size + size > REQUEST_BODY) {
+    if (call->body_too_large || call->body_size + size > REQUEST_BODY) {
         call->body_too_large = true;
         return;
     }

@@ -175,7 +175,8 @@ bool request_integer(int32_t *out, const http_request *request, http_reply *fail
         right = end != text && *end == '\0' && errno == 0 && text[0] != ' ' && text[0] != '+';
     }
     if (!right || value < minimum || value > maximum) {
-        reply_error(failure, 400, "'%s' takes a whole number from %d to %d.", name, minimum, maximum);
+        reply_error(failure, 400, "The parameter '%s' takes a whole number from %d to %d.", name,
+                    minimum, maximum);
         return false;
     }
     *out = (int32_t)value;
@@ -197,7 +198,7 @@ bool request_bool(bool *out, const http_request *request, http_reply *failure, c
             return true;
         }
     }
-    reply_error(failure, 400, "'%s' takes true or false.", name);
+    reply_error(failure, 400, "The parameter '%s' takes true or false.", name);
     return false;
 }
 
