@@ -327,15 +327,47 @@ static void explanation_json(http_reply *reply, const served *run, const vlp_ans
     reply_end(reply);
 }
 
-/* The rank of the answer: found with its support, or else asked for. */
+/* The filtered, realistic rank of an entity in a list of answers that has the known ones; NaN where the
+ * list may end before it. */
+static double rank_in(const vlp_answers *answers, int32_t entity, int32_t limit) {
+    int32_t at = 0, count = answers->prediction_count;
+    while (at < count && answers->predictions[at].entity != entity) at++;
+    if (at == count) return NAN;
+    double score = answers->predictions[at].score, above = 0, tied = 0;
+    if (count == limit && answers->predictions[count - 1].score == score) return NAN;
+    for (int32_t i = 0; i < count; i++) {
+        const vlp_prediction *other = &answers->predictions[i];
+        if (other->known || i == at) continue;
+        above += other->score > score;
+        tied += other->score == score;
+    }
+    return 1 + above + tied / 2;
+}
+
+/* The rank of the answer. The search for its support finds it. Otherwise the best answers are asked for,
+ * which costs much less than ranking it among all entities; that is done where it is not among them. */
 static vlp_status find_rank(double *out, http_handling *handling, const vlp_answers *answers) {
     const vlp_prediction *prediction = &answers->predictions[0];
     if (prediction->support) {
         *out = prediction->support->rank_before;
         return VLP_OK;
     }
+    static const int32_t limits[] = {1000, 50000};
+    vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
+    options.known = true;
+    options.observer = handling->observer;
+    vlp_status status = VLP_OK;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        vlp_predictions *best = NULL;
+        options.count = limits[i];
+        status = vlp_run_predict(&best, handling->run->run, &answers->query, 1, &options);
+        if (status == VLP_OK)
+            *out = rank_in(vlp_predictions_get(best, 0), prediction->entity, limits[i]);
+        vlp_predictions_free(best);
+        if (status != VLP_OK || !isnan(*out)) return status;
+    }
     vlp_what_if found = {0};
-    vlp_status status =
+    status =
         vlp_run_what_if(&found, handling->run->run, answers->query, prediction->entity, NULL, 0, NULL);
     *out = found.rank_before;
     return status;
