@@ -10,68 +10,13 @@ import os
 import sys
 import tempfile
 import time
-import urllib.parse
 
+sys.dont_write_bytecode = True  # the tree stays clean
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser, BrowserError, find_browser  # noqa: E402
-from setup import HOSTILE, IMAGE, Server, make_run, run_program  # noqa: E402
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-TRIPLES = os.path.join(HERE, "..", "..", "examples", "europe.tsv")
-WIDE, PHONE = (1400, 900), (360, 740)
-BUSY = "document.querySelector('[aria-busy], .loading')"
-failures = 0
-
-
-def check(what, good, detail=""):
-    global failures
-    print(("ok " if good else "FAILED ") + what + (f": {detail}" if detail and not good else ""), flush=True)
-    failures += not good
-
-
-def read(name):
-    with open(os.path.join(HERE, name), encoding="utf-8") as file:
-        return file.read()
-
-
-AUDIT, OVERLAP = read("audit.js"), read("overlap.js")
-
-
-def quote(text):
-    return urllib.parse.quote(text, safe="")
-
-
-class Test:
-    """The browser, the server and the run that all checks share."""
-
-    def __init__(self, browser, server, program, run, pictures):
-        self.browser, self.server, self.program, self.run, self.pictures = browser, server, program, run, pictures
-
-    def open(self, address):
-        self.browser.open(f"{self.server.url}/{address}")
-        self.ready()
-
-    def go(self, address):
-        """Follows an address within the page."""
-        self.browser.evaluate(f"location.hash = {json.dumps(address)}")
-        self.ready()
-
-    def ready(self):
-        time.sleep(0.05)
-        self.browser.wait(f"document.querySelector('main').children.length > 0 && !{BUSY}", 30)
-
-    def text(self, selector):
-        return self.browser.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
-
-    def texts(self, selector):
-        return self.browser.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map((node) => node.innerText.trim())")
-
-    def hash(self):
-        return urllib.parse.unquote_plus(self.browser.evaluate("location.hash"))
-
-    def picture(self, name):
-        if self.pictures:
-            self.browser.screenshot(os.path.join(self.pictures, f"{name}.png"))
+from errors import check_errors, check_hostile, check_server_gone, check_slow_answers, check_token  # noqa: E402
+from lab import AUDIT, OVERLAP, PHONE, TRIPLES, WIDE, Test, check, failures, quote  # noqa: E402
+from setup import HOSTILE, Server, make_run, run_program  # noqa: E402
 
 
 # ---- by keyboard ----
@@ -470,113 +415,6 @@ def check_map(test):
     check("a click picks it", True)
 
 
-# ---- errors and hostile names ----
-
-def check_errors(test):
-    browser, server = test.browser, test.server
-    for address, words in (("#/nowhere", "There is no page"), ("#/entity?name=no_such_entity", "no_such_entity"),
-                           ("#/ask?head=germany&relation=no_such_relation", "no_such_relation"), ("#/ask?head=no_such&relation=borders", "no_such"),
-                           ("#/map?name=no_such_entity", "no_such_entity"), ("#constructor", "There is no page")):
-        test.open(address)
-        browser.wait("document.querySelector('[role=alert]')")
-        text = test.text("[role=alert]") or ""
-        check(f"{address} has one heading", browser.evaluate("document.querySelectorAll('h1').length") == 1)
-        check(f"{address} gives a sentence", words in text and "." in text and not text.startswith("{"), text)
-        if address == "#/nowhere":
-            test.picture("error-light-1400")
-    test.open("#/ask?head=germany&relation=borders&answer=austria&without=nonsense&k=many")
-    check("a malformed address is read as far as it goes", len(test.texts("a.answer")) == 10 and browser.evaluate("document.querySelector('.what-if').hidden"))
-    browser.problems = [problem for problem in browser.problems if problem[0] != "network"]  # the browser logs every 404
-
-
-def check_slow_answers(test):
-    """Answers that a small graph does not give: work in the background, a busy server, none in time."""
-    browser = test.browser
-    test.open("#/")
-    browser.evaluate("""(() => { const real = window.fetch; const left = { evaluation: 2, entity: 1 };
-        window.fetch = (address, options) => {
-            const name = String(address).match(/^\\/api\\/(\\w+)/)?.[1];
-            if (!(left[name] > 0)) return real(address, options);
-            left[name] -= 1;
-            return Promise.resolve(name === "entity" ? new Response("<html>", { status: 503 })
-                : new Response(JSON.stringify({ state: "running", done: 1007, total: 4400 }), { status: 202 }));
-        }; })()""")
-    browser.evaluate("location.hash = '#/run'")
-    browser.wait("document.querySelector('progress')")
-    check("the progress of an evaluation is shown", "1,007 of 4,400 queries" in test.text(".progress") and browser.evaluate("document.querySelector('progress').value") == 1007)
-    browser.wait("document.querySelector('.breakdown')")
-    browser.evaluate("location.hash = '#/entity?name=slovenia'")
-    browser.wait("document.querySelector('[role=alert] button')")
-    check("a busy server is a sentence", "busy" in test.text("[role=alert]"), test.text("[role=alert]"))
-    browser.click("[role=alert] button")
-    browser.wait("document.querySelector('h1')?.textContent === 'slovenia'")
-    test.server.pause()
-    try:
-        browser.evaluate("location.hash = '#/entity?name=croatia'")
-        browser.wait("document.querySelector('[aria-busy] .loading')")
-        check("waiting is shown", test.text(".loading") == "Reading the entity…", test.text(".loading"))
-        message = browser.evaluate("import('/api.js').then((api) => api.get('/api/entities', { q: 'late' }, { seconds: 0.3 })).catch((error) => error.message)")
-        check("no answer in time is a sentence", "did not answer within 0.3 seconds" in message, message)
-    finally:
-        test.server.resume()
-    browser.wait("document.querySelector('h1')?.textContent === 'croatia'")
-    check("and the answer is shown when it comes", True)
-    browser.problems = [problem for problem in browser.problems if problem[0] != "network"]
-
-
-def check_server_gone(test):
-    browser = test.browser
-    test.open("#/entity?name=germany")
-    test.server.stop()
-    browser.evaluate("location.hash = '#/entity?name=france'")
-    browser.wait("document.querySelector('[role=alert]')")
-    check("a server that is gone is a sentence", "does not answer" in test.text("[role=alert]"), test.text("[role=alert]"))
-    check("the field names what was asked for", browser.evaluate("document.querySelector('[role=combobox]').value") == "france")
-    test.picture("server-gone-light-1400")
-    test.server = Server(test.program, test.run, port=test.server.port)
-    browser.click("[role=alert] button")
-    browser.wait("document.querySelector('h1')?.textContent === 'France'")
-    browser.wait("document.querySelector('.fact-group')")
-    check("trying again works once it is back", True)
-    browser.problems = [problem for problem in browser.problems if problem[0] != "network"]
-
-
-def check_token(test, folder):
-    browser = test.browser
-    path = os.path.join(folder, "token")
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
-        file.write("0123456789abcdef-token\n")
-    server = Server(test.program, test.run, "--token-file", path)
-    try:
-        browser.open(server.url + "/#/entity?name=germany")
-        browser.wait("document.querySelector('input[type=password]')")
-        check("a server with a token asks for it", "asks for a token" in browser.evaluate("document.querySelector('form').innerText"))
-        browser.evaluate("document.querySelector('input[type=password]').focus()")
-        browser.type("wrong-token-0123456789")
-        browser.key("Enter")
-        browser.wait("document.body.innerText.includes('does not accept')")
-        browser.evaluate("document.querySelector('input[type=password]').focus()")
-        browser.type("0123456789abcdef-token")
-        browser.key("Enter")
-        browser.wait("document.querySelector('h1')?.textContent === 'Germany'")
-        check("the right token opens the page", True)
-    finally:
-        server.stop()
-    browser.problems = [problem for problem in browser.problems if problem[0] != "network"]
-
-
-def check_hostile(test):
-    browser = test.browser
-    for name, (label, gloss) in HOSTILE.items():
-        test.open(f"#/entity?name={quote(name)}")
-        check(f"{name[:24]} is text", test.browser.evaluate("document.querySelector('h1').textContent.trim()") == label.strip() and gloss.strip() in test.browser.evaluate("document.querySelector('.left').textContent"),
-              test.text("h1"))
-    test.open(f"#/ask?head=germany&relation=borders&answer={quote(IMAGE)}&without={quote(json.dumps([IMAGE, 'part_of', 'europe']))}")
-    browser.wait("document.querySelector('.changes, .what-if [role=alert]')")
-    check("no name becomes an element or a script", browser.evaluate("window.owned === undefined && document.querySelectorAll('main img, main script, main style').length === 0"))
-    test.picture("hostile-light-1400")
-
-
 # ---- looks ----
 
 STATES = {
@@ -691,4 +529,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    sys.exit(min(failures, 100))
+    sys.exit(min(len(failures), 100))
