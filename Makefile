@@ -9,6 +9,9 @@
 # make sanitize every test under ASan+UBSan, the threaded ones under TSan
 # make fuzz     every reader for FUZZ_SECONDS (or FUZZ_RUNS)
 # make mutants  small wrong changes, each of which a test has to notice
+# make man      the man pages, and the completions of shells
+# make docs     the documents as a site, in build/site
+# make dist     the source archive; make deb  Debian packages; both in build/
 # make install  PREFIX=/usr/local DESTDIR=
 
 MAKEFLAGS += --no-builtin-rules
@@ -22,6 +25,10 @@ ifeq ($(origin CC),default)
 CC     := gcc
 endif
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+SHARE   = $(PREFIX)/share
+# What installs packages that are missing; `:` where that is done already.
+DEPS   ?= scripts/deps
 FUZZ_SECONDS ?= 30
 VLP_BENCH_DATA ?= ../shared/data
 export VLP_BENCH_DATA
@@ -76,14 +83,14 @@ all: $(BUILD)/vlp $(SHARED) $(CUDA)
 cuda: $(CUDA)
 
 deps:
-	@scripts/deps
+	@$(DEPS)
 
 # ---- Building ----
 $(BUILD)/obj/%.o: %.c | deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(EXTRA_$(subst /,_,$(basename $<))) -MMD -MP -c $< -o $@
 $(BUILD)/obj/tests/%.o: CFLAGS_ALL += -Itests
-$(BUILD)/obj/src/compute/registry.o: CFLAGS_ALL += -DVLP_LIBDIR='"$(PREFIX)/lib"'
+$(BUILD)/obj/src/compute/registry.o: CFLAGS_ALL += -DVLP_LIBDIR='"$(LIBDIR)"'
 
 $(LIB): $(call objects,$(LIB_SOURCES))
 	@rm -f $@
@@ -127,7 +134,7 @@ demo: all
 	@scripts/demo $(BUILD)
 
 test: $(BUILD)/vlp $(SHARED) $(TESTS:%=$(BUILD)/tests/%)
-	@scripts/deps --test
+	@$(DEPS) --test
 	@scripts/test $(BUILD)
 
 .PHONY: test-programs
@@ -136,7 +143,7 @@ test-programs: $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/vlp
 # What the CUDA backend is held to: the tests of operations, training and evaluation, on the GPU.
 CUDA_TESTS := test_ops test_bf16 test_batch test_gradients test_losses test_edges test_aggregator test_aggregator_ops \
               test_sampler test_rank test_select test_paths test_path_steps test_path_runs test_evaluate \
-              test_predict test_candidates test_relations test_classify test_steps test_train \
+              test_predict test_candidates test_relations test_classify test_steps test_train test_partitions \
               cuda/test_cuda cuda/test_sampler cuda/test_cuda_paths cuda/test_specializations cuda/test_training
 test-cuda: all $(CUDA_TESTS:%=$(BUILD)/tests/%)
 	@VLP_SANITIZE=1 scripts/device test $(BUILD)
@@ -194,17 +201,45 @@ mutants: test-programs
 print-flags: | deps
 	@printf '%s\n' "$(CC)" "$(CFLAGS_ALL) -Itests" "$(LDFLAGS_ALL)" "$(LIBS) $(SERVER_LIBS)"
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+# Man pages and completions, from the program's --help and docs/man.
+.PHONY: man
+MANUAL := $(BUILD)/man/vlp.1
+man: $(MANUAL)
+$(MANUAL): $(BUILD)/vlp $(wildcard scripts/manual/*.py docs/man/*.scd)
+	python3 -B scripts/manual/completion.py $(BUILD)/vlp $(BUILD)/completion
+	python3 -B scripts/manual/man.py $(BUILD)/vlp docs/man $(BUILD)/man
+
+# The documents as a site.
+.PHONY: docs
+docs: $(BUILD)/vlp
+	@scripts/deps --docs
+	@scripts/docs $(BUILD)
+
+# The source archive, and Debian packages made from it.
+.PHONY: dist deb
+dist:
+	@scripts/dist $(BUILD) $(VERSION)
+deb: dist
+	@scripts/deps --deb
+	@scripts/deb $(BUILD) $(VERSION)
+
+install: all man
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m 755 $(BUILD)/vlp $(DESTDIR)$(PREFIX)/bin/vlp
 	install -m 644 include/vlp.h $(DESTDIR)$(PREFIX)/include/vlp.h
-	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libvlp.a
-	install -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(SHARED))
-	$(if $(CUDA),install -m 755 $(CUDA) $(DESTDIR)$(PREFIX)/lib/$(notdir $(CUDA)))
-	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libvlp.so.$(SOVERSION)
-	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libvlp.so
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/vlp.pc.in \
-	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/vlp.pc
+	install -m 644 $(LIB) $(DESTDIR)$(LIBDIR)/libvlp.a
+	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/$(notdir $(SHARED))
+	$(if $(CUDA),install -m 755 $(CUDA) $(DESTDIR)$(LIBDIR)/$(notdir $(CUDA)))
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/libvlp.so.$(SOVERSION)
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/libvlp.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' -e 's|@VERSION@|$(VERSION)|' scripts/vlp.pc.in \
+	  > $(DESTDIR)$(LIBDIR)/pkgconfig/vlp.pc
+	install -d $(DESTDIR)$(SHARE)/man/man1 $(DESTDIR)$(SHARE)/man/man5
+	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(SHARE)/man/man1
+	install -m 644 $(BUILD)/man/*.5 $(DESTDIR)$(SHARE)/man/man5
+	install -Dm 644 $(BUILD)/completion/vlp.bash $(DESTDIR)$(SHARE)/bash-completion/completions/vlp
+	install -Dm 644 $(BUILD)/completion/_vlp $(DESTDIR)$(SHARE)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)/_vlp
+	install -Dm 644 $(BUILD)/completion/vlp.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d/vlp.fish
 
 clean:
 	rm -rf $(BUILD)

@@ -399,6 +399,7 @@ void answer_explain(http_handling *handling) {
 static bool read_triple(vlp_triple *out, int64_t *edge, http_handling *handling, body_value item) {
     static const char *const places[] = {"head", "relation", "tail"};
     const char *texts[3];
+    *out = (vlp_triple){-1, -1, -1};
     for (int i = 0; i < 3; i++) {
         body_value text = {0};
         if (item.kind == BODY_OBJECT) text = body_member(item.json, places[i]);

@@ -57,7 +57,7 @@ static bool add_text(maker *to, const char *text, int32_t rank, bool with_words)
     char folded[FOLD_LIMIT];
     size_t length = fold_text(folded, text) + 1;
     if (to->used + length > UINT32_MAX) return false;
-    if (to->used + length > to->capacity) {
+    if (!to->pool || to->used + length > to->capacity) {
         size_t capacity = 2 * to->capacity + 65536;
         char *pool = realloc(to->pool, capacity);
         if (!pool) return false;

@@ -113,7 +113,7 @@ bool search_table_make(search_table *out, const char *pool, search_item *items, 
     for (uint32_t i = 0; i < count; i++) items[i].key = key_of(pool + items[i].offset);
     if (count > 0) qsort_r(items, count, sizeof *items, compare, (void *)(uintptr_t)pool);
     out->offsets = malloc(((size_t)count + 1) * sizeof *out->offsets);
-    out->ranks = malloc(((size_t)count + 1) * sizeof *out->ranks);
+    out->ranks = calloc((size_t)count + 1, sizeof *out->ranks);
     out->keys = malloc(((size_t)count + 1) * sizeof *out->keys);
     out->least = malloc(2 * (size_t)out->width * sizeof *out->least);
     if (!out->offsets || !out->ranks || !out->keys || !out->least) goto failed;

@@ -22,7 +22,7 @@ static bool gather(served_edges *out, const served *run, const int32_t *order, b
 }
 
 static bool index_graph(served *run) {
-    int32_t *order = malloc(((size_t)run->triple_count + 1) * sizeof *order);
+    int32_t *order = calloc((size_t)run->triple_count + 1, sizeof *order);
     int64_t *next = calloc((size_t)run->relations + 1, sizeof *next);
     run->counts = calloc((size_t)run->relations + 1, sizeof *run->counts);
     run->degrees = calloc((size_t)run->entities + 1, sizeof *run->degrees);

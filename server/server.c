@@ -35,7 +35,7 @@ static bool is_loopback(const struct sockaddr *address) {
 }
 
 static int port_of(int listener) {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t length = sizeof address;
     if (getsockname(listener, (struct sockaddr *)&address, &length) != 0) return -1;
     return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
