@@ -47,7 +47,7 @@ WARNINGS += $(if $(findstring clang,$(CC)),-Wno-pass-failed)
 OPTIMIZE ?= -O3 -g
 # No global fast-math: only what lets loops over expf and sqrtf be vectorized.
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fopenmp -fno-math-errno \
-             $(OPTIMIZE) $(WARNINGS) -Iinclude -Isrc $(shell pkg-config --cflags $(PACKAGES)) $(BLAS_CFLAGS) \
+             $(OPTIMIZE) $(WARNINGS) -Iinclude -Isrc -Icommon -I. $(shell pkg-config --cflags $(PACKAGES)) $(BLAS_CFLAGS) \
              $(SANITIZE) $(CFLAGS)
 LIBS = $(shell pkg-config --libs $(PACKAGES)) -lm -ldl
 # gcc's OpenMP runtime is loaded at run time (src/base/openmp.c), clang's is linked.
@@ -63,6 +63,9 @@ NVCC_FLAGS = -std=c++17 -O3 -lineinfo -gencode arch=compute_80,code=compute_80 \
 LIB_SOURCES := $(wildcard src/*/*.c src/*/cpu/*.c)
 CUDA_SOURCES := $(wildcard src/compute/cuda/*.cu)
 CLI_SOURCES := $(wildcard cli/*.c)
+# The HTTP server, and what it shares with the program.
+SERVER_SOURCES := $(wildcard server/*.c common/*.c)
+SERVER_LIBS = -Wl,--as-needed $(shell pkg-config --libs libmicrohttpd jansson)
 TESTS       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c tests/cuda/test_*.c))
 TEST_PARTS  := $(filter-out tests/test_%.c,$(wildcard tests/*.c))
 BENCHES     := $(filter-out bench_cuda bench_cuda_paths,$(patsubst bench/%.c,%,$(wildcard bench/bench_*.c)))
@@ -70,6 +73,7 @@ FUZZERS     := $(patsubst fuzz/fuzz_%.c,%,$(wildcard fuzz/fuzz_*.c))
 
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB     := $(BUILD)/libvlp.a
+SERVER  := $(BUILD)/libserver.a
 SHARED  := $(BUILD)/libvlp.so.$(VERSION)
 
 CUDA    := $(if $(NVCC),$(BUILD)/libvlp_cuda.so)
@@ -97,6 +101,12 @@ $(SHARED): $(call objects,$(LIB_SOURCES))
 	@ln -sf $(@F) $(BUILD)/libvlp.so.$(SOVERSION)
 	@ln -sf $(@F) $(BUILD)/libvlp.so
 
+$(SERVER): $(call objects,$(SERVER_SOURCES))
+	@rm -f $@
+	ar rcs $@ $^
+# The page's files are in the object by .incbin, which -MMD does not see.
+$(BUILD)/obj/server/page.o: $(wildcard server/page/*) server/openapi.json
+
 $(BUILD)/obj/%.cu.o: %.cu | deps
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
@@ -104,26 +114,27 @@ $(BUILD)/obj/%.cu.o: %.cu | deps
 $(BUILD)/libvlp_cuda.so: $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 	$(NVCC) -shared -cudart static $^ -o $@ -ldl
 
-$(BUILD)/vlp: $(call objects,$(CLI_SOURCES)) $(LIB)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+$(BUILD)/vlp: $(call objects,$(CLI_SOURCES)) $(SERVER) $(LIB)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) $(SERVER_LIBS)
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call objects,$(TEST_PARTS)) $(LIB)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call objects,$(TEST_PARTS)) $(SERVER) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) $(SERVER_LIBS) -lcmocka
 
-$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(LIB)
+$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(SERVER) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) $(SERVER_LIBS)
 
-$(BUILD)/fuzz/%: $(BUILD)/obj/fuzz/fuzz_%.o $(LIB)
+$(BUILD)/fuzz/%: $(BUILD)/obj/fuzz/fuzz_%.o $(SERVER) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $^ -o $@ $(LIBS)
+	$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $^ -o $@ $(LIBS) $(SERVER_LIBS)
 
 # ---- Using ----
 demo: all
 	@scripts/demo $(BUILD)
 
 test: $(BUILD)/vlp $(SHARED) $(TESTS:%=$(BUILD)/tests/%)
+	@$(DEPS) --test
 	@scripts/test $(BUILD)
 
 .PHONY: test-programs
@@ -188,7 +199,7 @@ mutants: test-programs
 
 # What scripts/mutants compiles and links with.
 print-flags: | deps
-	@printf '%s\n' "$(CC)" "$(CFLAGS_ALL) -Itests" "$(LDFLAGS_ALL)" "$(LIBS)"
+	@printf '%s\n' "$(CC)" "$(CFLAGS_ALL) -Itests" "$(LDFLAGS_ALL)" "$(LIBS) $(SERVER_LIBS)"
 
 # Man pages and completions, from the program's --help and docs/man.
 .PHONY: man

@@ -193,7 +193,8 @@ static vlp_status exclude_by_position(vlp_predictor *predictor, int64_t queries,
             j += entity <= candidate;
             at += candidate <= entity;
         }
-        out += predictor->excluded[i].count;
+        if (predictor->excluded[i].count > 0)
+            out += predictor->excluded[i].count; /* NULL where total is 0 */
     }
     return VLP_OK;
 }

@@ -1,6 +1,6 @@
 /* Display of untrusted names in any script: widths in columns, and escapes. */
-#ifndef VLP_CLI_TEXT_H
-#define VLP_CLI_TEXT_H
+#ifndef VLP_COMMON_TEXT_H
+#define VLP_COMMON_TEXT_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Writes JSON to a stream. Keys are NULL in arrays and at the top level. */
-#ifndef VLP_CLI_JSON_H
-#define VLP_CLI_JSON_H
+#ifndef VLP_COMMON_JSON_H
+#define VLP_COMMON_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>
