@@ -200,7 +200,7 @@ static void open_experiment(experiment *all, vlp_run *run, vlp_worker *worker) {
     all->graph = vlp_run_graph(run);
     need(vlp_run_known(&all->known, run, 0));
     need(vlp_run_predictor(&all->predictor, run, worker));
-    need(vlp_removal_open(&all->removal, &options));
+    need(vlp_removal_open(&all->removal, &options, 32));
     need(vlp_without_open(&all->without, all->removal, all->graph, all->layers));
     all->from_head = malloc(entities * sizeof(int32_t));
     all->from_answer = malloc(entities * sizeof(int32_t));

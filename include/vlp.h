@@ -514,6 +514,13 @@ enum { VLP_MAX_COMPONENTS = 4 };
 /* "horizontal", "vertical", "path"; NULL for a number that is none of them. */
 VLP_API const char *vlp_component_name(vlp_component component);
 
+/* What is recorded at every evaluation on the validation split while a run is trained. */
+typedef struct vlp_history_point {
+    int64_t step;
+    double losses[VLP_MAX_COMPONENTS]; /* of that step; NaN without one */
+    double valid_mrr;                  /* NaN without a validation split */
+} vlp_history_point;
+
 typedef struct vlp_train_options {
     int32_t version;
     const char *recipe;          /* an INI file of settings; NULL: none */
@@ -537,11 +544,16 @@ typedef struct vlp_train_options {
      * resumed has its settings already. Not with a recipe or a base. 0: settings that are not given have
      * their defaults. VLP_TIME_DEFAULT: ten minutes on a CPU, three on a GPU. */
     double time;
+    /* Since version 3. Called at every evaluation on the validation split, with what metrics.jsonl then
+     * has a line of; from the thread that called the library, like the observer's functions. NULL: not
+     * wanted. */
+    void (*metrics)(void *user, const vlp_history_point *point);
+    void *user; /* handed to `metrics` */
 } vlp_train_options;
 #define VLP_TIME_DEFAULT (-1.0)
-#define VLP_TRAIN_OPTIONS_VERSION 2
+#define VLP_TRAIN_OPTIONS_VERSION 3
 #define VLP_TRAIN_OPTIONS_INIT                                                                          \
-    { VLP_TRAIN_OPTIONS_VERSION, NULL, NULL, 0, NULL, NULL, false, NULL, 0 }
+    { VLP_TRAIN_OPTIONS_VERSION, NULL, NULL, 0, NULL, NULL, false, NULL, 0, NULL, NULL }
 
 typedef struct vlp_train_report {
     int64_t steps;  /* done in all */
@@ -797,12 +809,7 @@ VLP_API vlp_status vlp_evaluation_compare(vlp_interval *out, const vlp_evaluatio
                                           vlp_ranked_by first_by, const vlp_evaluation *second,
                                           vlp_ranked_by second_by);
 
-/* What was recorded while a run was trained, at every evaluation on the validation split. */
-typedef struct vlp_history_point {
-    int64_t step;
-    double losses[VLP_MAX_COMPONENTS]; /* of that step; NaN without one */
-    double valid_mrr;                  /* NaN without a validation split */
-} vlp_history_point;
+/* What was recorded while a run was trained. */
 typedef struct vlp_history {
     vlp_history_point *items; /* (count), by step */
     int64_t count;
@@ -821,6 +828,16 @@ VLP_API bool vlp_run_setting(char text[64], const vlp_run *run, int32_t index);
  * the library that trained it; borrowed. NULL for NULL. */
 VLP_API const char *vlp_run_checksum(const vlp_run *run);
 VLP_API const char *vlp_run_version(const vlp_run *run);
+
+/* A table of embeddings: (rows, columns), a row per entity in the order of ids, complex numbers as all
+ * real parts, then all imaginary parts. values is NULL and rows 0 where a run has none. */
+typedef struct vlp_embeddings {
+    const float *values;
+    int64_t rows, columns;
+} vlp_embeddings;
+/* Writes the embeddings of the entities that a run was trained on to *out, borrowed from the run: the
+ * table itself where the run is on the CPU, a copy that the run makes once where it is on a GPU. */
+VLP_API vlp_status vlp_run_entity_embeddings(vlp_embeddings *out, vlp_run *run);
 
 /* Writes entities.npy, relations.npy and the aggregator's arrays into the new folder `folder`, and
  * entities.tsv and relations.tsv, which name their rows. VLP_ERROR_IO, VLP_ERROR_EXISTS,
@@ -976,6 +993,26 @@ VLP_API void vlp_predictions_free(vlp_predictions *predictions);
  * are ignored. */
 VLP_API vlp_status vlp_run_explain(vlp_predictions **out, vlp_run *run, const vlp_query *queries,
                                    const int32_t *answers, int64_t count,
+                                   const vlp_predict_options *options);
+
+/* ---- Without some triples ---- */
+
+enum { VLP_MAX_REMOVED = 16 };
+/* An answer with the whole graph, and without some of its triples. Ranks are filtered and realistic, by
+ * f; parts as in vlp_prediction. */
+typedef struct vlp_what_if {
+    double rank_before, score_before, parts_before[VLP_MAX_COMPONENTS];
+    double rank, score, parts[VLP_MAX_COMPONENTS];
+} vlp_what_if;
+/* Scores the answer of a query again as if triples[0 .. count - 1] were not known, and writes what it
+ * was and what it becomes to *out. f_p reads the graph that is left; f_c loses the references among the
+ * triples, and no others take their place; f_g does not depend on the graph.
+ *   triples  (count) of vlp_run_graph_triples, by ids, in any order; NULL where count is 0
+ *   count    0 to VLP_MAX_REMOVED
+ *   options  of which `filter` is read: what counts as known; NULL: the defaults
+ * VLP_ERROR_ARGUMENT also for a triple that the graph in use does not have. */
+VLP_API vlp_status vlp_run_what_if(vlp_what_if *out, vlp_run *run, vlp_query query, int32_t answer,
+                                   const vlp_triple *triples, int32_t count,
                                    const vlp_predict_options *options);
 
 /* ---- The relation between two entities ---- */

@@ -86,7 +86,7 @@ static void removal_open(vlp_removal **out, vlp_worker **worker, const vlp_run *
     must(vlp_run_enter(worker, run));
     vlp_predictor_options options =
         vlp_run_predictor_options(run, &(*worker)->model, vlp_run_graph(run));
-    must(vlp_removal_open(out, &options));
+    must(vlp_removal_open(out, &options, 32));
 }
 
 /* A removed triple is a graph without it. */
@@ -130,11 +130,12 @@ static void removals(void **state) {
             if (query.left_out >= 0) removed[used++] = graph->triples[query.left_out];
             int64_t edges = leave_out(left, graph, removed, used);
             path_scores_of(scores, tiny.run, left, edges, query);
-            near(results[j].path, (double)scores[answer.answer]);
+            near(results[j].parts[VLP_PATH], (double)scores[answer.answer]);
             near(results[j].score, (double)scores[answer.answer]);
             assert_true(results[j].rank == rank_of(tiny.run, scores, query, answer.answer));
             if (sets[j].count == 0)
-                assert_true(results[j].path == before.path && results[j].margin == before.margin &&
+                assert_true(results[j].parts[VLP_PATH] == before.parts[VLP_PATH] &&
+                            results[j].margin == before.margin &&
                             results[j].competitor == before.competitor);
             if (results[j].competitor < 0)
                 assert_true(results[j].margin == (double)INFINITY);
@@ -184,7 +185,7 @@ static void removals_of_references(void **state) {
         vlp_removal_result before, results[8];
         must(vlp_removal_begin(&before, removal, &answer));
         near(before.score, prediction->score);
-        near(before.path, prediction->parts[VLP_PATH]);
+        near(before.parts[VLP_PATH], prediction->parts[VLP_PATH]);
         assert_true(before.rank == at + 1);
         vlp_removed_set sets[8];
         for (int32_t j = 0; j < count; j++) {

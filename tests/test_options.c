@@ -147,7 +147,7 @@ static const struct {
     ROW(vlp_reference_options, 32),
     ROW(vlp_random_graph_options, 48),
     ROW(vlp_audit_options, 48),
-    ROW(vlp_train_options, 64, 72),
+    ROW(vlp_train_options, 64, 72, 88),
     ROW(vlp_tune_options, 104),
     ROW(vlp_run_options, 40),
     ROW(vlp_evaluation_options, 48, 57),

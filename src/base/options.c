@@ -20,7 +20,7 @@ KIND(vlp_random_graph_options, VLP_RANDOM_GRAPH_OPTIONS_VERSION,
 KIND(vlp_reference_options, VLP_REFERENCE_OPTIONS_VERSION, END(vlp_reference_options, observer));
 KIND(vlp_audit_options, VLP_AUDIT_OPTIONS_VERSION, END(vlp_audit_options, references));
 KIND(vlp_train_options, VLP_TRAIN_OPTIONS_VERSION, END(vlp_train_options, observer),
-     END(vlp_train_options, time));
+     END(vlp_train_options, time), END(vlp_train_options, user));
 KIND(vlp_tune_options, VLP_TUNE_OPTIONS_VERSION, END(vlp_tune_options, user));
 KIND(vlp_run_options, VLP_RUN_OPTIONS_VERSION, END(vlp_run_options, observer));
 KIND(vlp_evaluation_options, VLP_EVALUATION_OPTIONS_VERSION, END(vlp_evaluation_options, observer),

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { BATCH = 32, SCORES = 16 << 20 /* floats of a batch, per component */ };
+enum { SCORES = 16 << 20 /* floats of a batch, per component */ };
 
 struct vlp_removal {
     const vlp_model *model;
@@ -67,17 +67,16 @@ static vlp_status allocate(vlp_removal *removal, const vlp_predictor_options *op
     return all ? VLP_OK : vlp_fail_memory("explanations");
 }
 
-vlp_status vlp_removal_open(vlp_removal **out, const vlp_predictor_options *options) {
+vlp_status vlp_removal_open(vlp_removal **out, const vlp_predictor_options *options, int32_t batch) {
     *out = NULL;
-    assert(vlp_model_has(options->model, VLP_PATH));
     vlp_removal *removal = vlp_alloc_zero(1, sizeof *removal);
     if (!removal) return vlp_fail_memory("explanations");
-    int64_t batch = SCORES / options->model->entities;
+    int64_t fitting = SCORES / options->model->entities;
     removal->model = options->model;
     removal->graph = options->graph;
     removal->only = options->only;
     removal->references = options->references;
-    removal->batch = (int32_t)(batch < 1 ? 1 : batch > BATCH ? BATCH : batch);
+    removal->batch = (int32_t)(fitting < 1 ? 1 : fitting > batch ? batch : fitting);
     vlp_status status = allocate(removal, options);
     if (status != VLP_OK) {
         vlp_removal_close(removal);
@@ -101,10 +100,16 @@ void vlp_removal_close(vlp_removal *removal) {
 
 /* ---- Ranks --------------------------------------------------------------------------------------- */
 
+/* The score of a row of the batch by a component that the model has. */
+static float part_of(const vlp_removal *removal, vlp_component c, int32_t row, int32_t entity) {
+    if (c == VLP_HORIZONTAL) row = 0;
+    return removal->parts[c][(int64_t)row * removal->model->entities + entity];
+}
+
 static double mixed(const vlp_removal *removal, vlp_component c, int32_t row, int32_t entity) {
     double weight = (double)removal->of.mixture.weights[c];
     if (weight == 0 || !removal->parts[c]) return 0;
-    return weight * (double)removal->parts[c][(int64_t)row * removal->model->entities + entity];
+    return weight * (double)part_of(removal, c, row, entity);
 }
 
 /* The k-th largest of n values, from 1 on; their order changes. */
@@ -163,12 +168,13 @@ static vlp_status rank_row(vlp_removal_result *out, vlp_removal *removal, int32_
         equal += removal->spare[i] == f[answer];
     }
     if (first) removal->competitor = above + equal + 1;
-    *out =
-        (vlp_removal_result){.rank = 1 + (double)above + (double)equal / 2,
-                             .score = f[answer],
-                             .path = (double)removal->parts[VLP_PATH][(int64_t)row * entities + answer],
-                             .margin = (double)INFINITY,
-                             .competitor = -1};
+    *out = (vlp_removal_result){.rank = 1 + (double)above + (double)equal / 2,
+                                .score = f[answer],
+                                .margin = (double)INFINITY,
+                                .competitor = -1};
+    for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+        out->parts[c] =
+            removal->parts[c] ? (double)part_of(removal, (vlp_component)c, row, answer) : (double)NAN;
     if (removal->competitor > count) return VLP_OK;
     double passes = largest(removal->spare, count, removal->competitor);
     int64_t at = 0;
@@ -194,8 +200,7 @@ static vlp_status download(vlp_removal *removal, int32_t count) {
 
 /* Components whose scores a removal changes. */
 static unsigned changing(const vlp_removal *removal) {
-    unsigned vertical = removal->of.mixture.weights[VLP_VERTICAL] != 0 ? 1u << VLP_VERTICAL : 0;
-    return removal->model->components & (vertical | 1u << VLP_PATH);
+    return removal->model->components & (1u << VLP_VERTICAL | 1u << VLP_PATH);
 }
 
 vlp_status vlp_removal_begin(vlp_removal_result *out, vlp_removal *removal,
@@ -259,7 +264,8 @@ static vlp_status try_batch(vlp_removal_result *out, vlp_removal *removal, const
                                      removal->variant_counts, removal->references};
         vlp_scorer_give_references(removal->scorer, &given);
     }
-    VLP_TRY(vlp_scorer_remove(removal->scorer, removal->offset, removal->taken));
+    if (components >> VLP_PATH & 1)
+        VLP_TRY(vlp_scorer_remove(removal->scorer, removal->offset, removal->taken));
     VLP_TRY(vlp_scorer_make(removal->scorer, components));
     VLP_TRY(download(removal, count));
     for (int32_t i = 0; i < count; i++) VLP_TRY(rank_row(&out[i], removal, i, false));

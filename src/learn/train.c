@@ -33,6 +33,8 @@ typedef struct training {
     vlp_trainer *trainer;
     vlp_progress_state progress;
     vlp_step_loss loss;
+    void (*watch)(void *user, const vlp_history_point *point); /* the caller's `metrics`; NULL: none */
+    void *user;
     char *metrics; /* the lines of metrics.jsonl */
     int64_t metrics_size, metrics_capacity;
     double started;
@@ -162,6 +164,14 @@ static vlp_status add_metrics_line(training *work, double mrr) {
     return VLP_OK;
 }
 
+static void tell_metrics(const training *work, double mrr) {
+    if (!work->watch) return;
+    vlp_history_point point = {.step = work->progress.step, .valid_mrr = mrr};
+    for (int c = 0; c < VLP_MAX_COMPONENTS; c++)
+        point.losses[c] = c < VLP_COMPONENTS ? work->loss.components[c] : (double)NAN;
+    work->watch(work->user, &point);
+}
+
 /* Waits for the steps that were asked for: their loss, or what went wrong in one of them. */
 static vlp_status look(training *work) {
     work->looked = vlp_trial_clock();
@@ -198,6 +208,7 @@ static vlp_status check_point(training *work, const vlp_stage *stage, bool *stop
         *stop = out_of_patience(work);
     }
     VLP_TRY(add_metrics_line(work, mrr));
+    tell_metrics(work, mrr);
     char losses[128];
     describe_losses(losses, sizeof losses, &work->loss, stage->components);
     if (isnan(mrr))
@@ -517,7 +528,11 @@ static vlp_status train(vlp_train_report *out, const vlp_dataset *dataset, const
     vlp_train_options options = VLP_TRAIN_OPTIONS_INIT;
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_train_options, &options, given));
     VLP_TRY(vlp_check_array(options.settings, options.setting_count, "settings"));
-    training work = {.folder = run, .caller = options.observer, .dataset = dataset};
+    training work = {.folder = run,
+                     .caller = options.observer,
+                     .dataset = dataset,
+                     .watch = options.metrics,
+                     .user = options.user};
     work.observer = (vlp_observer){observe_log, observe_progress, observe_stop, &work};
     work.progress = (vlp_progress_state){.best_mrr = -1};
     work.started = vlp_trial_clock();

@@ -26,6 +26,11 @@ typedef struct vlp_component_explanation {
     void (*release)(const vlp_answers *answers);
 } vlp_component_explanation;
 
+/* VLP_ERROR_ARGUMENT for ids out of range; given: (count) answers, or NULL. For callers that are inside.
+ */
+vlp_status vlp_check_queries(const vlp_run *run, const vlp_query *queries, const int32_t *given,
+                             int64_t count);
+
 /* References, and with options.explain their contributions. */
 extern const vlp_component_explanation vlp_vertical_explanation;
 /* With options.explain, paths and the triples that an answer rests on. */

@@ -5,6 +5,8 @@
 #include "run/explain.h"
 #include "run/without.h"
 
+enum { BATCH = 32 }; /* sets of triples that are taken out at once */
+
 /* What the answers of a batch are explained with. */
 typedef struct explaining {
     const vlp_graph *graph;
@@ -43,7 +45,7 @@ static vlp_status put(vlp_prediction *prediction, const vlp_graph *graph, const 
                              .rank_before = carried->before.rank,
                              .rank = carried->after.rank,
                              .score = carried->after.score,
-                             .path = carried->after.path};
+                             .path = carried->after.parts[VLP_PATH]};
     prediction->paths = paths;
     prediction->path_count = carried->path_count;
     prediction->support = support;
@@ -74,7 +76,7 @@ static vlp_status explain(vlp_answering *work, int64_t start, int64_t count) {
     if (work->candidates) options.only = work->candidates->marks;
     vlp_status status = VLP_OK;
     explaining with = {.graph = options.graph};
-    VLP_CHECK(vlp_removal_open(&with.removal, &options));
+    VLP_CHECK(vlp_removal_open(&with.removal, &options, BATCH));
     VLP_CHECK(vlp_without_open(&with.without, with.removal, with.graph, options.model->path.layers));
     for (int64_t i = 0; i < count; i++) VLP_CHECK(explain_answers(&with, work, &work->items[start + i]));
 out:

@@ -1,5 +1,5 @@
-/* Writes the tables of a run as npy arrays, for programs that read those, into a folder that appears
- * whole or not at all. */
+/* The tables of a run, for other programs: in memory, or as npy arrays in a folder that appears whole or
+ * not at all. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +53,45 @@ static vlp_status write_table(vlp_staging *folder, const vlp_run *run, const vlp
                      : write_array(folder, table->name, values, table->rows, table->width);
     vlp_free(values);
     return status;
+}
+
+/* The entities' table on the host, copied when it is first asked for. */
+static vlp_status copy_embeddings(float **out, const vlp_run *run, const vlp_model *model) {
+    vlp_run_gate *gate = run->gate;
+    const vlp_table *table = vlp_model_entities(model);
+    size_t bytes = (size_t)table->rows * (size_t)table->width * sizeof(float);
+    vlp_status status = VLP_OK;
+    pthread_mutex_lock(&gate->copying);
+    if (!gate->embeddings) {
+        float *copy = vlp_alloc(bytes, 1);
+        status = copy ? model->backend->memory->download(model->compute, copy, table->value, bytes)
+                      : vlp_fail_memory("embeddings");
+        if (status == VLP_OK)
+            gate->embeddings = copy;
+        else
+            vlp_free(copy);
+    }
+    *out = gate->embeddings;
+    pthread_mutex_unlock(&gate->copying);
+    return status;
+}
+
+vlp_status vlp_run_entity_embeddings(vlp_embeddings *out, vlp_run *run) {
+    VLP_REQUIRE(out);
+    *out = (vlp_embeddings){NULL, 0, 0};
+    VLP_REQUIRE(run);
+    if (!vlp_model_has(run->model, VLP_HORIZONTAL)) return VLP_OK;
+    const vlp_table *table = vlp_model_entities(run->model);
+    float *values = table->value;
+    if (run->backend != &vlp_cpu_backend) {
+        vlp_worker *worker;
+        VLP_TRY(vlp_run_enter(&worker, run));
+        vlp_status status = copy_embeddings(&values, run, &worker->model);
+        vlp_run_leave(run, worker);
+        VLP_TRY(status);
+    }
+    *out = (vlp_embeddings){values, table->rows, table->width};
+    return VLP_OK;
 }
 
 static vlp_status write_names(vlp_staging *folder, const vlp_run *run, bool entities) {

@@ -191,15 +191,19 @@ static vlp_status restore_order(vlp_predictions *predictions, const ordering *or
 
 /* ---- Asking -------------------------------------------------------------------------------------- */
 
-static vlp_status check(const vlp_run *run, const vlp_query *queries, const int32_t *given,
-                        int64_t count, const vlp_predict_options *options) {
-    VLP_TRY(vlp_check_array(queries, count, "queries"));
+static vlp_status check_options(const vlp_predict_options *options) {
     VLP_TRY(vlp_check_splits(options->filter));
     if (options->count < 1)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d answers asked for; it is 1 or more", options->count);
     if (options->paths < 0 || options->paths > VLP_MAX_PATHS)
         return vlp_fail(VLP_ERROR_ARGUMENT, "%d paths asked for; it is 0 to %d", options->paths,
                         VLP_MAX_PATHS);
+    return VLP_OK;
+}
+
+vlp_status vlp_check_queries(const vlp_run *run, const vlp_query *queries, const int32_t *given,
+                             int64_t count) {
+    VLP_TRY(vlp_check_array(queries, count, "queries"));
     int32_t entities = vlp_run_graph(run)->entities;
     int64_t edges = vlp_run_graph(run)->edges;
     for (int64_t i = 0; i < count; i++) {
@@ -248,7 +252,8 @@ static vlp_status answer_inside(vlp_predictions **out, vlp_run *run, vlp_worker 
     vlp_answering work = {.run = run, .options = *options, .queries = queries, .given = given};
     vlp_predictions *predictions = NULL;
     ordering order = {NULL, NULL};
-    VLP_TRY(check(run, queries, given, count, options));
+    VLP_TRY(check_options(options));
+    VLP_TRY(vlp_check_queries(run, queries, given, count));
     VLP_TRY(vlp_run_predictor(&work.predictor, run, worker));
     VLP_TRY(vlp_run_known(&work.known, run, options->filter));
     work.answer_count = vlp_run_answer_count(run);

@@ -42,6 +42,9 @@ typedef struct vlp_run_gate {
     /* Taken by callers that are inside; they keep it while they compute what others then wait for. */
     pthread_mutex_t filtering;
     vlp_filter *known[1 << VLP_SPLITS]; /* by splits, with the live graph; made when first used */
+    pthread_mutex_t copying;
+    float *embeddings; /* a copy of the entities' table, where it is not on the host; made when first
+                          used */
     pthread_mutex_t calibrating;
     vlp_calibration calibration;
     int32_t calibrated; /* its exchanges, 0: none yet */

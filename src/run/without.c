@@ -164,8 +164,8 @@ static vlp_status try_sets(vlp_removal_result *results, vlp_carried *out, vlp_wi
 /* Puts back what the fall does not need, as long as there is such a triple. */
 static vlp_status reduce(vlp_carried *out, vlp_without *work) {
     while (out->set.count > 1) {
-        vlp_removed_set sets[VLP_REMOVAL_MAX];
-        vlp_removal_result results[VLP_REMOVAL_MAX];
+        vlp_removed_set sets[VLP_SUPPORT_MAX];
+        vlp_removal_result results[VLP_SUPPORT_MAX];
         for (int32_t i = 0; i < out->set.count; i++) sets[i] = put_back(&out->set, i);
         VLP_TRY(try_sets(results, out, work, sets, out->set.count));
         int32_t best = best_of(&out->before, results, out->set.count);
@@ -208,7 +208,7 @@ vlp_status vlp_without_find(vlp_carried *out, vlp_without *work, const vlp_remov
     VLP_TRY(vlp_removal_begin(&out->before, work->removal, answer));
     out->after = out->before;
     competitors[0] = out->before.competitor;
-    for (int32_t size = 1; size <= VLP_REMOVAL_MAX; size++) {
+    for (int32_t size = 1; size <= VLP_SUPPORT_MAX; size++) {
         work->tried_count = 0;
         for (int32_t i = 0; i < kept_count; i++)
             VLP_TRY(extend(out, work, answer, &kept[i], size == 1 ? FIRST : LATER, competitors[i]));

@@ -13,11 +13,13 @@
 #include "eval/removal.h"
 #include "run/path_search.h"
 
+enum { VLP_SUPPORT_MAX = 4 }; /* triples of a set */
+
 typedef struct vlp_carried {
     vlp_found_path paths[VLP_MAX_PATHS];
     int32_t path_count;
     vlp_removal_result before;
-    /* Empty where no set that was tried, of at most VLP_REMOVAL_MAX triples, makes the answer fall. */
+    /* Empty where no set that was tried, of at most VLP_SUPPORT_MAX triples, makes the answer fall. */
     vlp_removed_set set;
     vlp_removal_result after; /* without the set */
     int32_t scorings;         /* of the answer, over a graph without some triples */

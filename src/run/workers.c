@@ -38,6 +38,7 @@ vlp_status vlp_run_gate_open(vlp_run *run) {
     if (!gate) return vlp_fail_memory("a run");
     pthread_mutex_init(&gate->lock, NULL);
     pthread_mutex_init(&gate->filtering, NULL);
+    pthread_mutex_init(&gate->copying, NULL);
     pthread_mutex_init(&gate->calibrating, NULL);
     pthread_cond_init(&gate->changed, NULL);
     gate->limit = run->backend->shared_memory ? INT_MAX : 1;
@@ -71,8 +72,10 @@ void vlp_run_gate_free(vlp_run *run) {
     }
     pthread_cond_destroy(&gate->changed);
     pthread_mutex_destroy(&gate->calibrating);
+    pthread_mutex_destroy(&gate->copying);
     pthread_mutex_destroy(&gate->filtering);
     pthread_mutex_destroy(&gate->lock);
+    vlp_free(gate->embeddings);
     vlp_free(gate);
 }
 
