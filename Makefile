@@ -9,6 +9,7 @@
 # make sanitize every test under ASan+UBSan, the threaded ones under TSan
 # make fuzz     every reader for FUZZ_SECONDS (or FUZZ_RUNS)
 # make mutants  small wrong changes, each of which a test has to notice
+# make wheel    the Python package, in build/wheel; make test-python  its tests, in a virtual environment
 # make install  PREFIX=/usr/local DESTDIR=
 
 MAKEFLAGS += --no-builtin-rules
@@ -194,6 +195,29 @@ install: all
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libvlp.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/vlp.pc.in \
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/vlp.pc
+
+# The Python package: libraries that look for others beside themselves first, then, for cuBLAS, in PyPI's packages.
+# DT_RPATH, not DT_RUNPATH: it holds for the libraries that OpenBLAS needs as well.
+BESIDE := -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN'
+CUBLAS := $$ORIGIN:$$ORIGIN/../../nvidia/cu13/lib:$$ORIGIN/../../nvidia/cublas/lib
+.PHONY: python-libraries wheel test-python
+python-libraries: $(BUILD)/python/libvlp.so $(if $(NVCC),$(BUILD)/python/libvlp_cuda.so)
+
+$(BUILD)/python/libvlp.so: $(call objects,$(LIB_SOURCES))
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-soname,libvlp.so.$(SOVERSION) -Wl,--no-undefined -Wl,-S $(BESIDE) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+
+$(BUILD)/python/libvlp_cuda.so: $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
+	@mkdir -p $(@D)
+	$(NVCC) -shared -cudart static -Xcompiler -static-libstdc++,-static-libgcc -Xlinker -S \
+	  -Xlinker --disable-new-dtags -Xlinker -rpath -Xlinker '$(CUBLAS)' $^ -o $@ -ldl
+
+wheel: python-libraries
+	@scripts/wheel-test --build-only
+
+# The wheel in a virtual environment of its own.
+test-python: $(BUILD)/vlp python-libraries
+	@scripts/wheel-test
 
 clean:
 	rm -rf $(BUILD)

@@ -17,7 +17,7 @@ VLP_RANDOM_GRAPH_OPTIONS_VERSION = 1
 VLP_REFERENCE_OPTIONS_VERSION = 1
 VLP_AUDIT_OPTIONS_VERSION = 1
 VLP_TIME_DEFAULT = -1.0
-VLP_TRAIN_OPTIONS_VERSION = 2
+VLP_TRAIN_OPTIONS_VERSION = 3
 VLP_TUNE_OPTIONS_VERSION = 1
 VLP_RUN_OPTIONS_VERSION = 1
 VLP_EVALUATION_OPTIONS_VERSION = 2
@@ -63,6 +63,7 @@ VLP_BY_F_G = 1
 VLP_BY_F_C = 2
 VLP_BY_F_P = 3
 VLP_MAX_PATHS = 8
+VLP_MAX_REMOVED = 16
 VLP_CALIBRATION_BINS = 10
 
 
@@ -414,6 +415,17 @@ class vlp_audit_options(c.Structure):
         return cls(*(1, 0.8, (1, 8, 8, 0, 0, None,),))
 
 
+class vlp_history_point(c.Structure):
+    step: int
+    losses: Any
+    valid_mrr: float
+    _fields_ = [
+        ("step", c.c_int64),
+        ("losses", (c.c_double * 4)),
+        ("valid_mrr", c.c_double),
+    ]
+
+
 class vlp_train_options(c.Structure):
     version: int
     recipe: bytes | None
@@ -424,6 +436,8 @@ class vlp_train_options(c.Structure):
     resume: bool
     observer: Any
     time: float
+    metrics: Any
+    user: int | None
     _fields_ = [
         ("version", c.c_int32),
         ("recipe", c.c_char_p),
@@ -434,11 +448,13 @@ class vlp_train_options(c.Structure):
         ("resume", c.c_bool),
         ("observer", c.POINTER(vlp_observer)),
         ("time", c.c_double),
+        ("metrics", c.CFUNCTYPE(None, c.c_void_p, c.POINTER(vlp_history_point))),
+        ("user", c.c_void_p),
     ]
 
     @classmethod
     def default(cls) -> vlp_train_options:
-        return cls(*(2, None, None, 0, None, None, False, None, 0,))
+        return cls(*(3, None, None, 0, None, None, False, None, 0, None, None,))
 
 
 class vlp_train_report(c.Structure):
@@ -729,23 +745,23 @@ class vlp_evaluation_options(c.Structure):
         return cls(*(2, 2, 0, 0, None, 0, False, None, False, 0, False,))
 
 
-class vlp_history_point(c.Structure):
-    step: int
-    losses: Any
-    valid_mrr: float
-    _fields_ = [
-        ("step", c.c_int64),
-        ("losses", (c.c_double * 4)),
-        ("valid_mrr", c.c_double),
-    ]
-
-
 class vlp_history(c.Structure):
     items: Any
     count: int
     _fields_ = [
         ("items", c.POINTER(vlp_history_point)),
         ("count", c.c_int64),
+    ]
+
+
+class vlp_embeddings(c.Structure):
+    values: Any
+    rows: int
+    columns: int
+    _fields_ = [
+        ("values", c.POINTER(c.c_float)),
+        ("rows", c.c_int64),
+        ("columns", c.c_int64),
     ]
 
 
@@ -916,6 +932,23 @@ class vlp_predict_options(c.Structure):
     @classmethod
     def default(cls) -> vlp_predict_options:
         return cls(*(3, 10, False, False, 0, None, 3, None,))
+
+
+class vlp_what_if(c.Structure):
+    rank_before: float
+    score_before: float
+    parts_before: Any
+    rank: float
+    score: float
+    parts: Any
+    _fields_ = [
+        ("rank_before", c.c_double),
+        ("score_before", c.c_double),
+        ("parts_before", (c.c_double * 4)),
+        ("rank", c.c_double),
+        ("score", c.c_double),
+        ("parts", (c.c_double * 4)),
+    ]
 
 
 class vlp_entity_pair(c.Structure):
@@ -1247,12 +1280,14 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "vlp_run_setting": (c.c_bool, [c.c_char_p, c.c_void_p, c.c_int32]),
     "vlp_run_checksum": (c.c_char_p, [c.c_void_p]),
     "vlp_run_version": (c.c_char_p, [c.c_void_p]),
+    "vlp_run_entity_embeddings": (c.c_int, [c.POINTER(vlp_embeddings), c.c_void_p]),
     "vlp_run_export": (c.c_int, [c.c_void_p, c.c_char_p]),
     "vlp_run_describe": (None, [c.POINTER(vlp_run_info), c.c_void_p]),
     "vlp_run_predict": (c.c_int, [c.POINTER(c.c_void_p), c.c_void_p, c.POINTER(vlp_query), c.c_int64, c.POINTER(vlp_predict_options)]),
     "vlp_predictions_get": (c.POINTER(vlp_answers), [c.c_void_p, c.c_int64]),
     "vlp_predictions_free": (None, [c.c_void_p]),
     "vlp_run_explain": (c.c_int, [c.POINTER(c.c_void_p), c.c_void_p, c.POINTER(vlp_query), c.POINTER(c.c_int32), c.c_int64, c.POINTER(vlp_predict_options)]),
+    "vlp_run_what_if": (c.c_int, [c.POINTER(vlp_what_if), c.c_void_p, vlp_query, c.c_int32, c.POINTER(vlp_triple), c.c_int32, c.POINTER(vlp_predict_options)]),
     "vlp_run_predict_relations": (c.c_int, [c.POINTER(c.c_void_p), c.c_void_p, c.POINTER(vlp_entity_pair), c.c_int64, c.POINTER(vlp_predict_options)]),
     "vlp_relation_predictions_get": (c.POINTER(vlp_relation_answers), [c.c_void_p, c.c_int64]),
     "vlp_relation_predictions_free": (None, [c.c_void_p]),

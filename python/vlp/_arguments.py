@@ -69,7 +69,7 @@ def restrict(names: Names, candidates: Optional[Sequence[Name]], seen: bool, whe
         kept.append(ids)
     pairs = list(where.items()) if isinstance(where, Mapping) else list(where or ())
     found = [(names.find_directed(relation), names.find_entity(entity)) for relation, entity in pairs]
-    conditions = (abi.vlp_condition * len(found))(*found)
+    conditions = (abi.vlp_condition * len(found))(*(abi.vlp_condition(*pair) for pair in found))
     if found:
         options.conditions, options.condition_count = cast(Any, conditions), len(found)
     kept.append(conditions)

@@ -169,7 +169,7 @@ class Evaluation:
         kind = _ranked_by(by)
         count = self.queries // 2 if self.side == "both" else self.queries
         ranks = [lib.vlp_evaluation_rank(self._handle.address, kind, query) for query in range(2 * count)]
-        return np.array(ranks, float).reshape(2, count).T.copy()
+        return np.ascontiguousarray(np.array(ranks, np.float64).reshape(2, count).T)
 
     def compare(self, other: Evaluation, by: str = "f", other_by: str = "f") -> Interval:
         """The MRR of this evaluation less that of `other`, with its 95% interval, paired by triple."""

@@ -248,7 +248,7 @@ class Graph:
             if len(triples):
                 with open(path / f"{split}.tsv", "w", encoding="utf-8", newline="\n") as file:
                     file.writelines("\t".join(triple) + "\n" for triple in self.named(triples).tolist())
-        texts = {}
+        texts: dict[str, str] = {}
         for names, label, description in (
             (self.entities, self._names.entity_label, self._names.entity_description),
             (self.relations, self._names.relation_label, self._names.relation_description),

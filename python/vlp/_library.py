@@ -144,6 +144,11 @@ def borrow(holds: Any, address: Optional[int], shape: tuple[int, ...], dtype: np
     return np.asarray(_Borrowed(holds, interface))
 
 
+def callback_type(struct: Any, field: str) -> Any:
+    """The ctypes class of a function that C calls."""
+    return dict(struct._fields_)[field]
+
+
 def address_of(pointer: Any) -> Optional[int]:
     return c.cast(pointer, c.c_void_p).value
 

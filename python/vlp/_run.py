@@ -147,7 +147,7 @@ class Run:
     @property
     def formula(self) -> str:
         """The score as a sum of components: "f = f_p + 0.1 f_g"."""
-        terms = []
+        terms: list[str] = []
         for name in ("path", "vertical", "horizontal"):
             weight = self.weights.get(name, 0)
             if weight:

@@ -16,15 +16,15 @@ from typing import Any, Callable, Optional, Union
 from . import _abi as abi
 from ._errors import ArgumentError, Stopped
 from ._graph import Graph
-from ._library import Path, encode, encode_path, lib, text_of
+from ._library import Path, callback_type, encode, encode_path, lib, text_of
 from ._records import Point, TemporaryFolder, TrainReport
 from ._run import Run
 from ._tables import frame_of
 from ._watch import Bar, Watch, make_bar
 
 Time = Union[str, float, datetime.timedelta, None]
-_METRICS = dict(abi.vlp_train_options._fields_)["metrics"]
-_WATCH = dict(abi.vlp_tune_options._fields_)["watch"]
+_METRICS = callback_type(abi.vlp_train_options, "metrics")
+_WATCH = callback_type(abi.vlp_tune_options, "watch")
 _TUNED = {"path": abi.VLP_PATH, "embeddings": abi.VLP_HORIZONTAL, "aggregator": abi.VLP_VERTICAL}
 
 
@@ -47,7 +47,8 @@ def settings() -> list[Setting]:
     >>> [setting.default for setting in vlp.settings() if setting.name == "model"]
     ['rotate']
     """
-    found, info = [], abi.vlp_setting_info()
+    found: list[Setting] = []
+    info = abi.vlp_setting_info()
     while lib.vlp_setting_describe(c.byref(info), len(found)):
         found.append(Setting(*map(text_of, (info.name, info.section, info.fallback, info.range, info.help))))
     return found

@@ -15,10 +15,9 @@ from types import TracebackType
 from typing import Any, Callable, Optional
 
 from . import _abi as abi
-from ._library import check, decode, failure, refuse_after_fork, text_of
+from ._library import callback_type, check, decode, failure, refuse_after_fork, text_of
 
-_FIELDS = dict(abi.vlp_observer._fields_)
-_LOG, _PROGRESS, _STOP = _FIELDS["log"], _FIELDS["progress"], _FIELDS["stop"]
+_LOG, _PROGRESS, _STOP = (callback_type(abi.vlp_observer, field) for field in ("log", "progress", "stop"))
 
 logger = logging.getLogger("vlp")
 logger.addHandler(logging.NullHandler())
@@ -108,12 +107,13 @@ class NotebookBar(Bar):
         self._display: Any = None
 
     def _show(self, text: str) -> None:
-        from IPython.display import HTML, display
+        import IPython.display
 
+        display: Any = IPython.display
         if self._display is None:
-            self._display = display(HTML(text), display_id=True)
+            self._display = display.display(display.HTML(text), display_id=True)
         else:
-            self._display.update(HTML(text))
+            self._display.update(display.HTML(text))
 
     def draw(self, what: str, done: int, total: int, rate: float) -> None:
         element = f'<progress value="{done}" max="{total}" aria-label="{html.escape(what)}"></progress>' if total > 0 else ""
