@@ -140,15 +140,16 @@ class Header:
         name = re.search(r"(\w+)$", result).group(1)  # type: ignore[union-attr]
         self.functions[name] = (self.result(result[: -len(name)]), self.parameters(parameters))
 
-    def initial(self, text: str) -> str:
-        """An initializer as Python: a tuple of the values of the fields."""
-        text = text.strip()
-        if text in self.initializers:
-            return self.initial(self.initializers[text])
+    def values(self, text: str) -> list[str]:
+        """The values of an initializer as Python."""
+        parts = re.findall(r"\{[^{}]*\}|[^,{}]+", text.strip()[1:-1])
+        return [self.value(part.strip()) for part in parts if part.strip()]
+
+    def value(self, text: str) -> str:
+        text = self.initializers.get(text, text)
         if text.startswith("{"):
-            inner = [self.initial(part) for part in re.findall(r"\{[^{}]*\}|[^,{}]+", text[1:-1]) if part.strip()]
-            return f"({', '.join(inner)},)"
-        fixed = {"NULL": "None", "false": "False", "true": "True", r"'\0'": r"b'\0'"}
+            return f"({', '.join(self.values(text))},)"
+        fixed = {"NULL": "None", "false": "False", "true": "True", r"'\0'": r'b"\0"'}
         return fixed.get(text) or self.constants.get(text) or text
 
 
@@ -177,7 +178,8 @@ def python(header: Header) -> str:
         lines += ["    ]"]
         if struct in defaults:
             lines += ["", "    @classmethod", f"    def default(cls) -> {struct}:"]
-            lines += [f"        return cls(*{header.initial(defaults[struct])})"]
+            pairs = zip((name for name, _, _ in fields), header.values(defaults[struct]))
+            lines += [f"        return cls({', '.join(f'{name}={value}' for name, value in pairs if value != 'None')})"]
     lines += ["", "", "# Name: result, parameters.", "FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {"]
     for name, (result, parameters) in header.functions.items():
         lines += [f'    "{name}": ({result}, [{", ".join(parameters)}]),']

@@ -114,7 +114,7 @@ class vlp_dataset_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_dataset_options:
-        return cls(*(1, 0, None,))
+        return cls(version=1, threads=0)
 
 
 class vlp_named_triple(c.Structure):
@@ -156,7 +156,7 @@ class vlp_dataset_content(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_dataset_content:
-        return cls(*(2, (None,), (0,), 0, 0, None, None, None, None, None, None,))
+        return cls(version=2, triples=(None,), counts=(0,), entities=0, relations=0)
 
 
 class vlp_dataset_stats(c.Structure):
@@ -208,7 +208,7 @@ class vlp_split_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_split_options:
-        return cls(*(1, 0, 0.05, 0.05, False, True, 0, None,))
+        return cls(version=1, threads=0, valid=0.05, test=0.05, by_relation=False, keep_entities=True, seed=0)
 
 
 class vlp_file_options(c.Structure):
@@ -235,7 +235,7 @@ class vlp_file_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_file_options:
-        return cls(*(1, 0, (0,), (None,), b'\0', False, False, False, None,))
+        return cls(version=1, format=0, columns=(0,), column_names=(None,), separator=b"\0", header=False, keep_literals=False, keep_labels=False)
 
 
 class vlp_import_report(c.Structure):
@@ -275,7 +275,7 @@ class vlp_family_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_family_options:
-        return cls(*(1, 40, 5, 0.1, 0,))
+        return cls(version=1, families=40, generations=5, held_out=0.1, seed=0)
 
 
 class vlp_random_graph_options(c.Structure):
@@ -298,7 +298,7 @@ class vlp_random_graph_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_random_graph_options:
-        return cls(*(1, 100000, 500000, 200, 0.01, 0, None,))
+        return cls(version=1, entities=100000, triples=500000, relations=200, held_out=0.01, seed=0)
 
 
 class vlp_reference_options(c.Structure):
@@ -319,7 +319,7 @@ class vlp_reference_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_reference_options:
-        return cls(*(1, 8, 8, 0, 0, None,))
+        return cls(version=1, count=8, max_distance=8, per_head=0, threads=0)
 
 
 class vlp_query(c.Structure):
@@ -412,7 +412,7 @@ class vlp_audit_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_audit_options:
-        return cls(*(1, 0.8, (1, 8, 8, 0, 0, None,),))
+        return cls(version=1, threshold=0.8, references=(1, 8, 8, 0, 0, None,))
 
 
 class vlp_history_point(c.Structure):
@@ -454,7 +454,7 @@ class vlp_train_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_train_options:
-        return cls(*(3, None, None, 0, None, None, False, None, 0, None, None,))
+        return cls(version=3, setting_count=0, resume=False, time=0)
 
 
 class vlp_train_report(c.Structure):
@@ -557,7 +557,7 @@ class vlp_tune_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_tune_options:
-        return cls(*(1, None, None, 0, None, None, None, 2, 0, 0, None, None, None,))
+        return cls(version=1, setting_count=0, component=2, trials=0, time=0)
 
 
 class vlp_tune_report(c.Structure):
@@ -597,7 +597,7 @@ class vlp_run_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_run_options:
-        return cls(*(1, None, None, 0, None,))
+        return cls(version=1, threads=0)
 
 
 class vlp_metrics(c.Structure):
@@ -742,7 +742,7 @@ class vlp_evaluation_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_evaluation_options:
-        return cls(*(2, 2, 0, 0, None, 0, False, None, False, 0, False,))
+        return cls(version=2, split=2, filter=0, sides=0, candidate_count=0, control=False, graph=False, among=0, pagerank=False)
 
 
 class vlp_history(c.Structure):
@@ -906,7 +906,7 @@ class vlp_candidate_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_candidate_options:
-        return cls(*(1, None, 0, None, 0, False,))
+        return cls(version=1, entity_count=0, condition_count=0, seen=False)
 
 
 class vlp_predict_options(c.Structure):
@@ -931,7 +931,7 @@ class vlp_predict_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_predict_options:
-        return cls(*(3, 10, False, False, 0, None, 3, None,))
+        return cls(version=3, count=10, known=False, explain=False, filter=0, paths=3)
 
 
 class vlp_what_if(c.Structure):
@@ -1023,7 +1023,7 @@ class vlp_score_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_score_options:
-        return cls(*(1, False, 0.5, None,))
+        return cls(version=1, uncalibrated=False, prior=0.5)
 
 
 class vlp_calibration_bin(c.Structure):
@@ -1074,7 +1074,7 @@ class vlp_calibration_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_calibration_options:
-        return cls(*(1, 4, False, 0, None,))
+        return cls(version=1, exchanges=4, fresh=False, seed=0)
 
 
 class vlp_relation_threshold(c.Structure):
@@ -1139,7 +1139,7 @@ class vlp_classification_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_classification_options:
-        return cls(*(1, 2, 10, 0, None,))
+        return cls(version=1, exchanges=2, minimum=10, seed=0)
 
 
 class vlp_mine_options(c.Structure):
@@ -1168,7 +1168,7 @@ class vlp_mine_options(c.Structure):
 
     @classmethod
     def default(cls) -> vlp_mine_options:
-        return cls(*(2, 100, 10, -1, 0.5, None, False, None, None, 0,))
+        return cls(version=2, count=100, per_query=10, relation=-1, prior=0.5, resume=False, sides=0)
 
 
 class vlp_mined(c.Structure):
