@@ -24,6 +24,8 @@ enum {
     KEY_SIDE,
     KEY_CONTROL,
     KEY_AMONG,
+    KEY_TRIPLES,
+    KEY_SAMPLE,
     KEY_BASELINES
 };
 
@@ -54,6 +56,12 @@ static const struct argp_option eval_options[] = {
     {"reference-graph", 0, NULL, OPTION_ALIAS | OPTION_HIDDEN, NULL, 0},
     {"among", KEY_AMONG, "N", 0,
      "Also Hits@10 among N random candidates: its expectation, computed from the rank", 0},
+    {"triples", KEY_TRIPLES, "N", 0,
+     "Rank N triples of the split, drawn at random (--seed): an estimate, for large graphs", 0},
+    {"sample", KEY_SAMPLE, "N", 0,
+     "Rank among N entities, drawn at random once (--seed): for graphs where all would take too long. "
+     "These figures do not compare with those among all entities",
+     0},
     {"baselines", KEY_BASELINES, "LIST", 0,
      "Further baselines: pagerank (which graphs with new entities get in any case)", 0},
     {"data", KEY_DATA, "DIR", 0, "A copy of the data set, to use instead of the one in the run", 0},
@@ -107,6 +115,12 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
         return 0;
     case KEY_AMONG:
         chosen->evaluation.among = (int32_t)cli_integer(state, "--among", value, 1, 1000000000);
+        return 0;
+    case KEY_TRIPLES:
+        chosen->evaluation.triples = cli_integer(state, "--triples", value, 1, INT64_MAX);
+        return 0;
+    case KEY_SAMPLE:
+        chosen->evaluation.sample = (int32_t)cli_integer(state, "--sample", value, 1, INT32_MAX);
         return 0;
     case KEY_BASELINES:
         chosen->evaluation.pagerank = parse_list(state, "--baselines", value, baseline_names, 1) & 1;
@@ -190,11 +204,28 @@ static void among_json(json_out *json, const vlp_evaluation *evaluation) {
     json_end_object(json);
 }
 
+/* What was drawn at random, and of how many; nothing where nothing was. */
+static void sampled_json(json_out *json, const vlp_dataset *data, const vlp_evaluation *evaluation) {
+    if (evaluation->triples < evaluation->split_triples) {
+        json_object(json, "sampled_triples");
+        json_integer(json, "triples", evaluation->triples);
+        json_integer(json, "of", evaluation->split_triples);
+        json_end_object(json);
+    }
+    if (evaluation->sample > 0) {
+        json_object(json, "sampled_candidates");
+        json_integer(json, "candidates", evaluation->sample);
+        json_integer(json, "of", vlp_dataset_entity_count(data));
+        json_end_object(json);
+    }
+}
+
 static void print_json(const vlp_dataset *data, const vlp_evaluation *evaluation) {
     json_out out = json_start(stdout), *json = &out;
     json_object(json, NULL);
     json_string(json, "split", split_names[evaluation->split]);
     json_integer(json, "queries", evaluation->queries);
+    sampled_json(json, data, evaluation);
     metrics_json(json, "both", &evaluation->both);
     metrics_json(json, "head", &evaluation->head);
     metrics_json(json, "tail", &evaluation->tail);
@@ -292,8 +323,16 @@ static void print_among(const vlp_evaluation *evaluation) {
 
 static void print_tables(const vlp_dataset *data, const vlp_evaluation *evaluation, int by) {
     static const char *const sides[] = {"", " for head entities", " for tail entities"};
-    printf("%s: %s queries%s, filtered, ranks realistic\n\n", split_names[evaluation->split],
+    printf("%s: %s queries%s, filtered, ranks realistic\n", split_names[evaluation->split],
            cli_count(evaluation->queries), sides[evaluation->sides]);
+    if (evaluation->triples < evaluation->split_triples)
+        printf("of %s triples, drawn at random from %s\n", cli_count(evaluation->triples),
+               cli_count(evaluation->split_triples));
+    if (evaluation->sample > 0)
+        printf("among %s sampled candidates of %s entities: these figures are higher than those among "
+               "all\n",
+               cli_count(evaluation->sample), cli_count(vlp_dataset_entity_count(data)));
+    putchar('\n');
     print_header("");
     char title[96];
     component_formula(title, sizeof title, evaluation->components, evaluation->weights, false);
@@ -345,6 +384,7 @@ int cmd_eval(int argc, char **argv) {
     cli_line line = {.own = &chosen};
     cli_parse(&line, &syntax, argc, argv);
     chosen.run.threads = line.common.threads;
+    chosen.evaluation.seed = line.common.seed;
     chosen.run.observer = chosen.evaluation.observer = cli_observer(&line.common);
     vlp_run *run = NULL;
     vlp_evaluation *evaluation = NULL;

@@ -756,6 +756,9 @@ typedef struct vlp_evaluation {
     int32_t among;                /* as in the options; where it is 0 what follows is NaN */
     vlp_interval hits10_among;    /* Hits@10 among so many random candidates, of f, 95% */
     double pagerank_hits10_among; /* the same of the baseline; NaN without it */
+    int64_t triples;              /* of the split that were ranked */
+    int64_t split_triples;        /* that it has */
+    int32_t sample;               /* entities drawn as candidates; 0: not drawn */
 } vlp_evaluation;
 
 typedef struct vlp_evaluation_options {
@@ -778,16 +781,23 @@ typedef struct vlp_evaluation_options {
                       equal to it among those drawn, a hit has 1 + a + b / 2 <= 10. 0: not */
     bool pagerank; /* also rank by personalised PageRank, the baseline of graphs with new entities, which
                       get it in any case. Its cost is a power iteration per distinct query entity */
+    /* Of version 3: for graphs where all queries with all candidates would take too long. */
+    int64_t triples; /* rank this many triples of the split, drawn at random; 0: all. The figures are
+                        estimates of those of all triples, and the interval says how good */
+    int32_t sample;  /* the answers of all queries compete with these many entities only, drawn at random
+                        once; 0: all. The figures are others than those among all entities, and far
+                        higher: they compare with figures of the same sample alone */
+    uint64_t seed;   /* of both draws */
 } vlp_evaluation_options;
-#define VLP_EVALUATION_OPTIONS_VERSION 2
+#define VLP_EVALUATION_OPTIONS_VERSION 3
 #define VLP_EVALUATION_OPTIONS_INIT                                                                     \
     {                                                                                                   \
         VLP_EVALUATION_OPTIONS_VERSION, VLP_TEST, 0, VLP_BOTH_SIDES, NULL, 0, false, NULL, false, 0,    \
-            false                                                                                       \
+            false, 0, 0, 0                                                                              \
     }
 /* Ranks the answers of a split and puts all figures into *out, to be freed with vlp_evaluation_free.
- * VLP_ERROR_ARGUMENT: the split is empty, a control makes no sense for this run, or `graph` is given
- * where no graph is in use; VLP_ERROR_DIVERGED: a score is NaN; VLP_ERROR_DEVICE; VLP_ERROR_STOPPED;
+ * VLP_ERROR_ARGUMENT: the split is empty, a control makes no sense for this run, `graph` is given where
+ * no graph is in use, or `sample` together with `candidates`; VLP_ERROR_DIVERGED: a score is NaN; VLP_ERROR_DEVICE; VLP_ERROR_STOPPED;
  * with `control` those of vlp_train. */
 VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
                                     const vlp_evaluation_options *options);
@@ -796,7 +806,7 @@ VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);
 /* What queries were ranked by: f, or a component alone, VLP_BY_F_G + component. */
 typedef enum vlp_ranked_by { VLP_BY_F = 0, VLP_BY_F_G, VLP_BY_F_C, VLP_BY_F_P } vlp_ranked_by;
 
-/* The realistic rank of one query's answer. With t triples in the split, query i < t asks (h, r, ?) of
+/* The realistic rank of one query's answer. With t triples ranked, query i < t asks (h, r, ?) of
  * triple i and query t + i asks (?, r, t). NaN where there is no such query, for a component that the
  * run does not have, and for arguments out of range. */
 VLP_API double vlp_evaluation_rank(const vlp_evaluation *evaluation, vlp_ranked_by by, int64_t query);

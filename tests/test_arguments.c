@@ -168,6 +168,9 @@ static void runs(void **state) {
     NULL_REFUSED(out, vlp_run_history, NULL, run);
     NULL_REFUSED(run, vlp_run_history, &history, NULL);
     DOES_NOTHING(vlp_history_free, NULL);
+    vlp_embeddings table;
+    NULL_REFUSED(out, vlp_run_entity_embeddings, NULL, run);
+    NULL_REFUSED(run, vlp_run_entity_embeddings, &table, NULL);
     NULL_REFUSED(run, vlp_run_export, NULL, new_folder);
     NULL_REFUSED(folder, vlp_run_export, run, NULL);
     vlp_run_info info;
@@ -203,6 +206,15 @@ static void evaluations(void **state) {
     vlp_evaluation_options other = VLP_EVALUATION_OPTIONS_INIT;
     other.filter = 8;
     REFUSED("splits 0x8", vlp_run_evaluate, &made, run, &other);
+    other = (vlp_evaluation_options)VLP_EVALUATION_OPTIONS_INIT;
+    other.triples = -1;
+    REFUSED("a sample of -1 triples", vlp_run_evaluate, &made, run, &other);
+    int32_t first = 0;
+    other = (vlp_evaluation_options)VLP_EVALUATION_OPTIONS_INIT;
+    other.sample = 2;
+    other.candidates = &first;
+    other.candidate_count = 1;
+    REFUSED("either given or a random sample", vlp_run_evaluate, &made, run, &other);
     assert_null(made);
     must(vlp_run_evaluate(&made, run, NULL));
     vlp_evaluation empty = {0};
@@ -286,7 +298,16 @@ static void predictions(void **state) {
     }
     wrong = (vlp_predict_options)VLP_PREDICT_OPTIONS_INIT;
     wrong_candidates();
+    vlp_what_if changed;
+    vlp_triple unknown = {bad_id(0, entities), 0, 0};
+    NULL_REFUSED(out, vlp_run_what_if, NULL, run, query, answer, NULL, 0, NULL);
+    NULL_REFUSED(run, vlp_run_what_if, &changed, NULL, query, answer, NULL, 0, NULL);
+    VERSIONS_REFUSED(vlp_predict_options, VLP_PREDICT_OPTIONS_INIT, vlp_run_what_if, &changed, run,
+                     query, answer, NULL, 0, &options);
+    REFUSED("not in the graph", vlp_run_what_if, &changed, run, query, answer, &unknown, 1, NULL);
+    REFUSED("-1 triples", vlp_run_what_if, &changed, run, query, answer, &unknown, -1, NULL);
     wrong.filter = UINT32_MAX;
+    REFUSED("splits", vlp_run_what_if, &changed, run, query, answer, NULL, 0, &wrong);
     REFUSED("splits", vlp_run_predict, &made, run, &query, 1, &wrong);
     REFUSED("splits", vlp_run_explain, &made, run, &query, &answer, 1, &wrong);
     for (int i = 0; i < BAD_IDS; i++) {

@@ -181,6 +181,9 @@ static void test_only(void **state) {
         vlp_ranking_options options = ranking_options(&w, VLP_TEST, i % 3 ? ALL : 0);
         options.only = only;
         check_ranking(&w, &options, 1, &sum);
+        /* Few: only these are scored. */
+        for (int32_t e = 0; e < w.entities; e++) only[e] = e % 5 == i % 5 && oracle_chance(&random, 2);
+        check_ranking(&w, &options, 1, &sum);
         memset(only, 1, sizeof only);
         check_ranking(&w, &options, 1, &sum);
         world_free(&w);

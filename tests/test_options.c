@@ -150,7 +150,7 @@ static const struct {
     ROW(vlp_train_options, 64, 72, 88),
     ROW(vlp_tune_options, 104),
     ROW(vlp_run_options, 40),
-    ROW(vlp_evaluation_options, 48, 57),
+    ROW(vlp_evaluation_options, 48, 57, 88),
     ROW(vlp_predict_options, 24, 28, 40),
     ROW(vlp_score_options, 24),
     ROW(vlp_calibration_options, 32),

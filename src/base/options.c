@@ -24,7 +24,7 @@ KIND(vlp_train_options, VLP_TRAIN_OPTIONS_VERSION, END(vlp_train_options, observ
 KIND(vlp_tune_options, VLP_TUNE_OPTIONS_VERSION, END(vlp_tune_options, user));
 KIND(vlp_run_options, VLP_RUN_OPTIONS_VERSION, END(vlp_run_options, observer));
 KIND(vlp_evaluation_options, VLP_EVALUATION_OPTIONS_VERSION, END(vlp_evaluation_options, observer),
-     END(vlp_evaluation_options, pagerank));
+     END(vlp_evaluation_options, pagerank), END(vlp_evaluation_options, seed));
 KIND(vlp_predict_options, VLP_PREDICT_OPTIONS_VERSION, END(vlp_predict_options, observer),
      END(vlp_predict_options, paths), END(vlp_predict_options, candidates));
 KIND(vlp_candidate_options, VLP_CANDIDATE_OPTIONS_VERSION, END(vlp_candidate_options, seen));

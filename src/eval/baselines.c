@@ -31,12 +31,78 @@ static vlp_rank rank_of(const int32_t *scores, const int64_t *at_least, int32_t 
     return (vlp_rank){(int32_t)above, (int32_t)equal, (int32_t)candidates};
 }
 
-/* at_least from scores; `most` is the largest score. */
-static void count_at_least(int64_t *at_least, int32_t most, const int32_t *scores, int32_t entities,
-                           const uint8_t *only) {
+/* at_least from the scores of the entities listed, the largest of which is `most`; those that are not
+ * listed have 0. */
+static void count_at_least(int64_t *at_least, int32_t most, const int32_t *scores, const int32_t *listed,
+                           int64_t count, const uint8_t *only, int64_t competing) {
     memset(at_least, 0, ((size_t)most + 2) * sizeof *at_least);
-    for (int32_t e = 0; e < entities; e++) at_least[scores[e]] += !only || only[e];
-    for (int32_t s = most - 1; s >= 0; s--) at_least[s] += at_least[s + 1];
+    for (int64_t i = 0; i < count; i++) at_least[scores[listed[i]]] += !only || only[listed[i]];
+    for (int32_t s = most - 1; s > 0; s--) at_least[s] += at_least[s + 1];
+    at_least[0] = competing;
+}
+
+/* Numbers 0 .. count - 1 of triples or queries by relation: those of relation r are
+ * order[first[r] .. first[r + 1]). */
+typedef struct by_relation {
+    int64_t *first; /* (relations + 1) */
+    int64_t *order; /* (count) */
+} by_relation;
+
+static vlp_status order_by_relation(by_relation *out, const int32_t *relation_of, int64_t stride,
+                                    int64_t count, int32_t relations) {
+    out->first = vlp_alloc_zero((size_t)relations + 2, sizeof *out->first);
+    out->order = vlp_alloc((size_t)count, sizeof *out->order);
+    if (!out->first || !out->order) return vlp_fail_memory("baselines");
+    int64_t *next = out->first + 1;
+    for (int64_t i = 0; i < count; i++) next[relation_of[i * stride] + 1]++;
+    for (int32_t r = 0; r < relations; r++) next[r + 1] += next[r];
+    for (int64_t i = 0; i < count; i++) out->order[next[relation_of[i * stride]]++] = i;
+    return VLP_OK;
+}
+
+/* What the frequency of answers is counted with. */
+typedef struct counting {
+    const vlp_dataset *dataset;
+    const vlp_filter *filter;
+    const uint8_t *only;
+    int64_t competing;
+    by_relation triples, queries; /* of train; of the split, inverse relations apart */
+    vlp_query *asked;             /* (queries) */
+    int32_t *answers;             /* (queries) */
+    int32_t *scores;              /* (entities), zeros between relations */
+    int32_t *listed;              /* (train) the entities whose score is not 0 */
+    int64_t *at_least;            /* (train + 2) */
+} counting;
+
+/* The queries of one relation, which may be an inverse one. */
+static void rank_relation(vlp_rank *out, const counting *work, int32_t relation) {
+    const vlp_triple *train = work->dataset->splits[VLP_TRAIN].items;
+    int32_t relations = vlp_dataset_relation_count(work->dataset), most = 0;
+    bool forward = relation < relations;
+    const by_relation *triples = &work->triples, *queries = &work->queries;
+    int64_t count = 0;
+    for (int64_t i = triples->first[relation % relations]; i < triples->first[relation % relations + 1];
+         i++) {
+        vlp_triple triple = train[triples->order[i]];
+        int32_t answer = forward ? triple.tail : triple.head;
+        if (work->scores[answer] == 0) work->listed[count++] = answer;
+        if (++work->scores[answer] > most) most = work->scores[answer];
+    }
+    count_at_least(work->at_least, most, work->scores, work->listed, count, work->only, work->competing);
+    for (int64_t i = queries->first[relation]; i < queries->first[relation + 1]; i++) {
+        int64_t query = queries->order[i], known_count;
+        const int32_t *known =
+            vlp_filter_answers(work->filter, work->asked[query].entity, relation, &known_count);
+        out[query] = rank_of(work->scores, work->at_least, most, work->answers[query], known,
+                             known_count, work->only);
+    }
+    for (int64_t i = 0; i < count; i++) work->scores[work->listed[i]] = 0;
+}
+
+static int64_t count_competing(const uint8_t *only, int32_t entities) {
+    int64_t competing = entities;
+    for (int32_t e = 0; only && e < entities; e++) competing -= !only[e];
+    return competing;
 }
 
 vlp_status vlp_baseline_frequency(vlp_rank *out, const vlp_dataset *dataset, vlp_split split,
@@ -45,29 +111,36 @@ vlp_status vlp_baseline_frequency(vlp_rank *out, const vlp_dataset *dataset, vlp
     int32_t entities = vlp_dataset_entity_count(dataset),
             relations = vlp_dataset_relation_count(dataset);
     int64_t queries = 2 * dataset->splits[split].count;
-    int32_t *scores = vlp_alloc((size_t)entities, sizeof *scores);
-    int64_t *at_least = vlp_alloc((size_t)train->count + 2, sizeof *at_least);
-    vlp_status status = scores && at_least ? VLP_OK : vlp_fail_memory("baselines");
-    for (int32_t relation = 0; status == VLP_OK && relation < 2 * relations; relation++) {
-        int32_t most = 0;
-        memset(scores, 0, (size_t)entities * sizeof *scores);
-        for (int64_t i = 0; i < train->count; i++) {
-            if (train->items[i].relation != relation % relations) continue;
-            int32_t answer = relation < relations ? train->items[i].tail : train->items[i].head;
-            if (++scores[answer] > most) most = scores[answer];
-        }
-        count_at_least(at_least, most, scores, entities, only);
-        for (int64_t i = 0; i < queries; i++) {
-            int32_t answer;
-            vlp_query query = query_of(dataset, split, i, &answer);
-            if (query.relation != relation) continue;
-            int64_t known_count;
-            const int32_t *known = vlp_filter_answers(filter, query.entity, relation, &known_count);
-            out[i] = rank_of(scores, at_least, most, answer, known, known_count, only);
-        }
+    vlp_status status = VLP_OK;
+    counting work = {.dataset = dataset,
+                     .filter = filter,
+                     .only = only,
+                     .competing = count_competing(only, entities),
+                     .asked = vlp_alloc((size_t)queries, sizeof *work.asked),
+                     .answers = vlp_alloc((size_t)queries, sizeof *work.answers),
+                     .scores = vlp_alloc_zero((size_t)entities, sizeof *work.scores),
+                     .listed = vlp_alloc((size_t)train->count, sizeof *work.listed),
+                     .at_least = vlp_alloc((size_t)train->count + 2, sizeof *work.at_least)};
+    if (!work.asked || !work.answers || !work.scores || !work.listed || !work.at_least) {
+        status = vlp_fail_memory("baselines");
+        goto out;
     }
-    vlp_free(scores);
-    vlp_free(at_least);
+    for (int64_t i = 0; i < queries; i++) work.asked[i] = query_of(dataset, split, i, &work.answers[i]);
+    VLP_CHECK(order_by_relation(&work.triples, &train->items->relation,
+                                sizeof *train->items / sizeof(int32_t), train->count, relations));
+    VLP_CHECK(order_by_relation(&work.queries, &work.asked->relation,
+                                sizeof *work.asked / sizeof(int32_t), queries, 2 * relations));
+    for (int32_t relation = 0; relation < 2 * relations; relation++) rank_relation(out, &work, relation);
+out:
+    vlp_free(work.triples.first);
+    vlp_free(work.triples.order);
+    vlp_free(work.queries.first);
+    vlp_free(work.queries.order);
+    vlp_free(work.asked);
+    vlp_free(work.answers);
+    vlp_free(work.scores);
+    vlp_free(work.listed);
+    vlp_free(work.at_least);
     return status;
 }
 
@@ -87,8 +160,7 @@ vlp_status vlp_baseline_vote(vlp_rank *out, const vlp_dataset *dataset, vlp_spli
         status = vlp_fail_memory("baselines");
         goto out;
     }
-    int64_t competing = entities;
-    for (int32_t e = 0; only && e < entities; e++) competing -= !only[e];
+    int64_t competing = count_competing(only, entities);
     for (int64_t i = 0; i < queries; i++) asked[i] = query_of(dataset, split, i, &answers[i]);
     vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
     options.count = references;

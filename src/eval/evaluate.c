@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/order.h"
+#include "eval/listed_ranking.h"
 #include "eval/same_rows.h"
 #include "eval/scorer.h"
 
@@ -26,7 +27,7 @@ typedef struct ranker {
     const vlp_dataset *dataset;
     const vlp_ranking_options *options;
     vlp_ranking *out;
-    vlp_filter *filter;
+    const vlp_filter *filter;
     vlp_scorer *scorer;
     int64_t *order; /* (queries) in which they are asked; NULL: theirs */
     batch batches[2];
@@ -48,16 +49,21 @@ static int64_t ranked_triples(const vlp_triple_list *triples, const vlp_ranking_
     return fewer ? options->most_triples : triples->count;
 }
 
-static void query_of(const ranker *work, int64_t index, vlp_query *query, int32_t *answer) {
-    const vlp_triple_list *triples = &work->dataset->splits[work->options->split];
-    int64_t count = ranked_triples(triples, work->options);
+vlp_query vlp_ranking_query(int32_t *answer, const vlp_dataset *dataset,
+                            const vlp_ranking_options *options, int64_t index) {
+    const vlp_triple_list *triples = &dataset->splits[options->split];
+    int64_t count = ranked_triples(triples, options);
     bool forward = index < count;
     int64_t place = forward ? index : index - count;
     vlp_triple triple = triples->items[place * triples->count / count];
-    int32_t inverse = vlp_dataset_relation_count(work->dataset);
-    *query = forward ? (vlp_query){triple.head, triple.relation, -1}
-                     : (vlp_query){triple.tail, triple.relation + inverse, -1};
+    int32_t inverse = vlp_dataset_relation_count(dataset);
     *answer = forward ? triple.tail : triple.head;
+    return forward ? (vlp_query){triple.head, triple.relation, -1}
+                   : (vlp_query){triple.tail, triple.relation + inverse, -1};
+}
+
+static vlp_query query_of(const ranker *work, int64_t index, int32_t *answer) {
+    return vlp_ranking_query(answer, work->dataset, work->options, index);
 }
 
 /* The number of the query that is asked at a place. */
@@ -89,7 +95,7 @@ static vlp_status order_queries(ranker *work) {
     }
     for (int64_t i = 0; i < count; i++) {
         int32_t answer;
-        query_of(work, work->out->first + i, &placed[i].query, &answer);
+        placed[i].query = query_of(work, work->out->first + i, &answer);
         placed[i].index = i;
     }
     vlp_sort(placed, count, sizeof *placed, by_key);
@@ -126,7 +132,7 @@ static vlp_status prepare_batch(ranker *work, batch *now, int64_t start, int64_t
     now->start = start;
     now->count = count;
     for (int64_t i = 0; i < count; i++)
-        query_of(work, work->out->first + asked_at(work, start + i), &now->queries[i], &now->answers[i]);
+        now->queries[i] = query_of(work, work->out->first + asked_at(work, start + i), &now->answers[i]);
     VLP_TRY(vlp_scorer_find(work->scorer, work->model->components, now->queries, count));
     return set_filter(work, now);
 }
@@ -293,7 +299,6 @@ static vlp_status allocate(ranker *work, int32_t size) {
         if (!work->rows[c]) return vlp_fail_memory("an evaluation");
     }
     VLP_TRY(allocate_device(work, (size_t)size));
-    VLP_TRY(vlp_filter_new(&work->filter, work->dataset, work->options->filter));
     if (!work->model->backend->position_invariant_scores && vlp_scores_by_row(work->model->components))
         VLP_TRY(vlp_same_rows(&work->same, work->model));
     vlp_scorer_options scoring = {.model = work->model,
@@ -315,7 +320,6 @@ static void ranker_free(ranker *work) {
     for (size_t i = 0; i < sizeof there / sizeof *there; i++)
         if (there[i]) backend->memory->release(compute, there[i]);
     if (work->only) backend->memory->dismiss(compute, work->only);
-    vlp_filter_free(work->filter);
     vlp_scorer_free(work->scorer);
     for (int i = 0; i < 2; i++) {
         vlp_free(work->batches[i].queries);
@@ -330,10 +334,17 @@ static void ranker_free(ranker *work) {
     for (int c = 0; c < VLP_COMPONENTS; c++) vlp_free(work->rows[c]);
 }
 
+/* Whether it pays to score the candidates alone. The path model scores all entities in any case. */
+static bool is_short_list(const ranker *work) {
+    return !work->options->collect && work->competing < work->model->entities / 4 &&
+           !vlp_model_has(work->model, VLP_PATH);
+}
+
 vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const vlp_dataset *dataset,
                                const vlp_ranking_options *options) {
     *out = NULL;
     vlp_status status = VLP_OK;
+    vlp_filter *made = NULL;
     ranker work = {.model = model, .dataset = dataset, .options = options, .competing = model->entities};
     for (int32_t e = 0; options->only && e < model->entities; e++) work.competing -= !options->only[e];
     vlp_ranking *ranking = vlp_alloc_zero(1, sizeof *ranking);
@@ -349,6 +360,12 @@ vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const 
         status = vlp_fail_memory("an evaluation");
         goto out;
     }
+    if (!options->known) VLP_CHECK(vlp_filter_new(&made, dataset, options->filter));
+    work.filter = options->known ? options->known : made;
+    if (is_short_list(&work)) {
+        VLP_CHECK(vlp_ranking_listed(ranking, model, dataset, options, work.filter));
+        goto out;
+    }
     int64_t rows = SCORE_LIMIT / model->entities;
     int32_t size = (int32_t)(rows < 1 ? 1 : rows > MAX_QUERIES ? MAX_QUERIES : rows);
     VLP_CHECK(order_queries(&work));
@@ -356,6 +373,7 @@ vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const 
     VLP_CHECK(rank_queries(&work, size));
 out:
     ranker_free(&work);
+    vlp_filter_free(made);
     if (status != VLP_OK) {
         vlp_ranking_free(ranking);
         return status;

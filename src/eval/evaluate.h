@@ -11,7 +11,8 @@
 
 typedef struct vlp_ranking_options {
     vlp_split split;
-    unsigned filter; /* bits of the splits whose answers are filtered */
+    unsigned filter;         /* bits of the splits whose answers are filtered */
+    const vlp_filter *known; /* what to filter by instead; NULL: a filter of `filter` is made */
     vlp_sides sides;
     const uint8_t *only;  /* (entities) the candidates that compete, NULL: all */
     int64_t most_triples; /* of the split, spread over it; 0: all */
@@ -37,6 +38,10 @@ typedef struct vlp_ranking {
     uint8_t *truths;
     int64_t pairs;
 } vlp_ranking;
+
+/* Query number `index` of all 2 * triples that the options ask for. */
+vlp_query vlp_ranking_query(int32_t *answer, const vlp_dataset *dataset,
+                            const vlp_ranking_options *options, int64_t index);
 
 vlp_status vlp_ranking_compute(vlp_ranking **out, const vlp_model *model, const vlp_dataset *dataset,
                                const vlp_ranking_options *options);

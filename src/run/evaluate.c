@@ -7,13 +7,17 @@
 #include "eval/baselines.h"
 #include "eval/pagerank.h"
 #include "run/run_internal.h"
+#include "run/sample.h"
 
 /* One evaluation at work. */
 typedef struct evaluating {
     vlp_run *run;
     vlp_worker *worker;
     vlp_evaluation_options options; /* the filter resolved */
-    const vlp_dataset *dataset;     /* the run's own, or that of its graph */
+    const vlp_dataset *dataset;     /* the run's own, or that of its graph, or `part` */
+    vlp_dataset part;               /* the same with some triples of the split alone */
+    vlp_triple *triples;            /* these; NULL: all are ranked */
+    vlp_filter *known;              /* of the splits of all triples */
     const vlp_model *model;         /* of the components that score it */
     vlp_mixture mixture;
     uint8_t *only; /* (entities), or NULL */
@@ -30,7 +34,7 @@ static vlp_status rank(vlp_ranking **out, const evaluating *work, const vlp_run 
         if (vlp_model_has(work->model, (vlp_component)c))
             mixtures[count++] = vlp_mixture_alone((vlp_component)c);
     vlp_ranking_options options = {.split = work->options.split,
-                                   .filter = work->options.filter,
+                                   .known = work->known,
                                    .sides = work->options.sides,
                                    .only = work->only,
                                    .collect = own && work->options.candidates,
@@ -42,8 +46,7 @@ static vlp_status rank(vlp_ranking **out, const evaluating *work, const vlp_run 
                                    .trained = run->dataset->graph,
                                    .threads = run->settings.threads,
                                    .observer = work->options.observer};
-    return vlp_ranking_compute(out, own ? work->model : run->model, own ? work->dataset : run->dataset,
-                               &options);
+    return vlp_ranking_compute(out, own ? work->model : run->model, work->dataset, &options);
 }
 
 /* Metrics of one side of those ranked. */
@@ -124,12 +127,11 @@ static vlp_status set_baselines(const evaluating *work) {
     const vlp_dataset *dataset = work->dataset;
     vlp_evaluation *out = work->out;
     vlp_split split = work->options.split;
-    vlp_filter *known = NULL;
+    const vlp_filter *known = work->known;
     vlp_status status = VLP_OK;
     vlp_rank *ranks = vlp_alloc(2 * (size_t)dataset->splits[split].count, sizeof *ranks);
     if (!ranks) return vlp_fail_memory("baselines");
     const vlp_rank *asked = ranks + work->ranking->first;
-    VLP_CHECK(vlp_filter_new(&known, dataset, work->options.filter));
     VLP_CHECK(vlp_baseline_frequency(ranks, dataset, split, known, work->only));
     out->frequency = vlp_metrics_compute(asked, out->queries, VLP_REALISTIC, NULL);
     int32_t references = run->settings.references > 0 ? run->settings.references : 8;
@@ -138,7 +140,6 @@ static vlp_status set_baselines(const evaluating *work) {
     out->vote = vlp_metrics_compute(asked, out->queries, VLP_REALISTIC, NULL);
     VLP_CHECK(set_pagerank(work, ranks, known));
 out:
-    vlp_filter_free(known);
     vlp_free(ranks);
     return status;
 }
@@ -271,6 +272,14 @@ static vlp_status check_options(const vlp_evaluation_options *options) {
     if (options->among < 0)
         return vlp_fail(VLP_ERROR_ARGUMENT, "among %d random candidates; it is 0 (none) or more",
                         options->among);
+    if (options->triples < 0 || options->sample < 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "a sample of %lld triples and %d candidates; 0 takes all",
+                        (long long)options->triples, options->sample);
+    if (options->sample > 0 && options->candidates)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "candidates are either given or a random sample, not both");
+    if (options->sample > 0 && options->control)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "a control is compared among all entities, not among a "
+                                            "sample of them");
     if (options->graph && options->control)
         return vlp_fail(VLP_ERROR_ARGUMENT, "a control is trained on the run's own data set, and is not "
                                             "compared over another graph");
@@ -288,20 +297,36 @@ static vlp_status set_subject(evaluating *work) {
     work->model = work->options.graph ? vlp_run_graph_model(run, work->worker) : &work->worker->model;
     work->mixture = work->options.graph ? vlp_run_graph_mixture(run) : vlp_run_mixture(run);
     if (work->options.graph && run->live->new_entities > 0) work->options.pagerank = true;
-    if (work->dataset->splits[work->options.split].count > 0) return VLP_OK;
-    return vlp_fail(VLP_ERROR_ARGUMENT, "%s has no %s to evaluate",
-                    work->options.graph ? run->live->folder : "the data set",
-                    vlp_split_names[work->options.split]);
+    if (work->dataset->splits[work->options.split].count == 0)
+        return vlp_fail(VLP_ERROR_ARGUMENT, "%s has no %s to evaluate",
+                        work->options.graph ? run->live->folder : "the data set",
+                        vlp_split_names[work->options.split]);
+    return vlp_filter_new(&work->known, work->dataset, work->options.filter);
+}
+
+/* Some triples in place of all, where fewer are asked for. */
+static vlp_status set_triples(evaluating *work) {
+    int64_t all = work->dataset->splits[work->options.split].count, asked = work->options.triples;
+    work->out->split_triples = all;
+    work->out->triples = asked > 0 && asked < all ? asked : all;
+    if (work->out->triples == all) return VLP_OK;
+    VLP_TRY(vlp_sample_triples(&work->part, &work->triples, work->dataset, work->options.split, asked,
+                               work->options.seed));
+    work->dataset = &work->part;
+    return VLP_OK;
 }
 
 /* The entities that compete: those that are given, or those of another graph; else all. */
 static vlp_status set_candidates(evaluating *work) {
     int32_t entities = vlp_dataset_entity_count(work->dataset);
     work->out->candidates = entities;
-    if (!work->options.candidates && !work->options.graph) return VLP_OK;
+    if (!work->options.candidates && !work->options.graph && work->options.sample == 0) return VLP_OK;
     work->only = vlp_alloc_zero((size_t)entities, 1);
     if (!work->only) return vlp_fail_memory("candidates");
-    if (!work->options.candidates) memcpy(work->only, work->run->live->present, (size_t)entities);
+    if (work->options.graph && !work->options.candidates)
+        memcpy(work->only, work->run->live->present, (size_t)entities);
+    else if (!work->options.candidates)
+        memset(work->only, 1, (size_t)entities);
     for (int64_t i = 0; work->options.candidates && i < work->options.candidate_count; i++) {
         int32_t entity = work->options.candidates[i];
         if (entity < 0 || entity >= entities)
@@ -310,6 +335,11 @@ static vlp_status set_candidates(evaluating *work) {
         work->only[entity] = 1;
     }
     for (int32_t e = 0; e < entities; e++) work->out->candidates -= !work->only[e];
+    int32_t sample = work->options.sample;
+    if (sample > 0 && sample < work->out->candidates) {
+        vlp_sample_marks(work->only, entities, sample, work->options.seed);
+        work->out->candidates = work->out->sample = sample;
+    }
     return VLP_OK;
 }
 
@@ -340,6 +370,7 @@ vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run, const vlp_evalua
     work.out->among = work.options.among;
     VLP_CHECK(vlp_run_enter(&work.worker, run));
     VLP_CHECK(set_subject(&work));
+    VLP_CHECK(set_triples(&work));
     VLP_CHECK(set_candidates(&work));
     set_formula(&work);
     VLP_CHECK(rank(&work.ranking, &work, run));
@@ -354,6 +385,8 @@ out:
     vlp_run_leave(run, work.worker);
     vlp_ranking_free(work.ranking);
     vlp_free(work.only);
+    vlp_free(work.triples);
+    vlp_filter_free(work.known);
     if (status != VLP_OK) {
         vlp_evaluation_free(work.out);
         return status;
