@@ -197,7 +197,7 @@ install: all
 	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/vlp.pc
 
 # The Python package: libraries that look for others beside themselves first, then, for cuBLAS, in PyPI's packages.
-# DT_RPATH, not DT_RUNPATH: it holds for the libraries that OpenBLAS needs as well.
+# DT_RPATH, not DT_RUNPATH: it comes before LD_LIBRARY_PATH.
 BESIDE := -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN'
 CUBLAS := $$ORIGIN:$$ORIGIN/../../nvidia/cu13/lib:$$ORIGIN/../../nvidia/cublas/lib
 .PHONY: python-libraries wheel test-python

@@ -72,6 +72,8 @@ def bundle(folder: pathlib.Path) -> None:
         shutil.copy(library, folder)
     for name, path in others.items():
         shutil.copyfile(path, folder / name)
+        # As in the Makefile: what they need is beside them.
+        subprocess.run(["patchelf", "--force-rpath", "--set-rpath", "$ORIGIN", str(folder / name)], check=True)
         copy_notice(path, folder / "licenses")
 
 

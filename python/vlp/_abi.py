@@ -20,7 +20,7 @@ VLP_TIME_DEFAULT = -1.0
 VLP_TRAIN_OPTIONS_VERSION = 3
 VLP_TUNE_OPTIONS_VERSION = 1
 VLP_RUN_OPTIONS_VERSION = 1
-VLP_EVALUATION_OPTIONS_VERSION = 2
+VLP_EVALUATION_OPTIONS_VERSION = 3
 VLP_CANDIDATE_OPTIONS_VERSION = 1
 VLP_PREDICT_OPTIONS_VERSION = 3
 VLP_SCORE_OPTIONS_VERSION = 1
@@ -680,6 +680,9 @@ class vlp_evaluation(c.Structure):
     among: int
     hits10_among: vlp_interval
     pagerank_hits10_among: float
+    triples: int
+    split_triples: int
+    sample: int
     _fields_ = [
         ("split", c.c_int),
         ("sides", c.c_int),
@@ -711,6 +714,9 @@ class vlp_evaluation(c.Structure):
         ("among", c.c_int32),
         ("hits10_among", vlp_interval),
         ("pagerank_hits10_among", c.c_double),
+        ("triples", c.c_int64),
+        ("split_triples", c.c_int64),
+        ("sample", c.c_int32),
     ]
 
 
@@ -726,6 +732,9 @@ class vlp_evaluation_options(c.Structure):
     graph: bool
     among: int
     pagerank: bool
+    triples: int
+    sample: int
+    seed: int
     _fields_ = [
         ("version", c.c_int32),
         ("split", c.c_int),
@@ -738,11 +747,14 @@ class vlp_evaluation_options(c.Structure):
         ("graph", c.c_bool),
         ("among", c.c_int32),
         ("pagerank", c.c_bool),
+        ("triples", c.c_int64),
+        ("sample", c.c_int32),
+        ("seed", c.c_uint64),
     ]
 
     @classmethod
     def default(cls) -> vlp_evaluation_options:
-        return cls(version=2, split=2, filter=0, sides=0, candidate_count=0, control=False, graph=False, among=0, pagerank=False)
+        return cls(version=3, split=2, filter=0, sides=0, candidate_count=0, control=False, graph=False, among=0, pagerank=False, triples=0, sample=0, seed=0)
 
 
 class vlp_history(c.Structure):

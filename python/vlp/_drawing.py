@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from html import escape
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from ._answers import SYMBOLS, Triple
 from ._tables import shown
@@ -80,38 +80,30 @@ def _ends(explanation: Explanation) -> tuple[str, str]:
 def _paths(explanation: Explanation) -> Picture:
     start, answer = _ends(explanation)
     columns = max(len(path.steps) for path in explanation.paths)
-    nodes = {start: Node(_label(explanation, start), "query", 0, 0)}
-    # A path may come back to the query's entity as its answer: the two ends are nodes of their own.
-    end = Node(_label(explanation, answer), "answer", columns, 0)
-    edges: dict[tuple[Triple, bool], Edge] = {}
+    # An entity that a path comes back to is a node of its own in each column: edges lead to the right.
+    first = Node(_label(explanation, start), "query", 0, 0)
+    last = Node(_label(explanation, answer), "answer", columns, 0)
+    between: dict[tuple[int, str], Node] = {}
+    edges: dict[tuple[Any, ...], Edge] = {}
     resting = set(explanation.support.triples) if explanation.support else set()
     for row, path in enumerate(explanation.paths):
-        source = nodes[start]
+        source = first
         for place, step in enumerate(path.steps, 1):
-            target = end
-            if place < len(path.steps):
-                if step.target not in nodes:
-                    taken = {node.row for node in nodes.values() if node.column == place}
-                    free = next(number for number in range(row, row + len(nodes) + 1) if number not in taken)
-                    nodes[step.target] = Node(_label(explanation, step.target), "", place, free)
-                target = nodes[step.target]
-            edge = edges.get((step.triple, step.forward))
-            if edge:
-                edge.weight += path.weight
-            else:
-                edges[step.triple, step.forward] = Edge(
-                    source,
-                    target,
-                    _label(explanation, step.triple.relation),
-                    _sentence(explanation, step.triple),
-                    path.weight,
-                    1 if step.forward else -1,
-                    step.triple in resting,
-                    row if len(path.steps) == 1 else 0,
-                )
+            target = last if place == len(path.steps) else between.get((place, step.target))
+            if target is None:
+                taken = {node.row for node in between.values() if node.column == place}
+                free = next(number for number in range(row, row + len(between) + 1) if number not in taken)
+                target = between[place, step.target] = Node(_label(explanation, step.target), "", place, free)
+            key = (source.column, source.row, target.column, target.row, step)
+            if key not in edges:
+                texts = _label(explanation, step.triple.relation), _sentence(explanation, step.triple)
+                hangs = row if len(path.steps) == 1 else 0
+                arrow = 1 if step.forward else -1
+                edges[key] = Edge(source, target, *texts, 0, arrow, step.triple in resting, hangs)
+            edges[key].weight += path.weight
             source = target
     label = f"Paths of known triples from {_label(explanation, start)} to {_label(explanation, answer)}"
-    return Picture(label, [*nodes.values(), end], list(edges.values()))
+    return Picture(label, [first, *between.values(), last], list(edges.values()))
 
 
 def _references(explanation: Explanation) -> Picture:

@@ -49,12 +49,12 @@ class Metrics:
     def to_dict(self) -> dict[str, Any]:
         return {
             "queries": self.queries,
-            "mrr": self.mrr,
-            "mr": self.mr,
-            "amri": self.amri,
-            "hits@1": self.hits1,
-            "hits@3": self.hits3,
-            "hits@10": self.hits10,
+            "mrr": number(self.mrr),
+            "mr": number(self.mr),
+            "amri": number(self.amri),
+            "hits@1": number(self.hits1),
+            "hits@3": number(self.hits3),
+            "hits@10": number(self.hits10),
         }
 
 
