@@ -82,6 +82,9 @@ class TemporaryFolder:
     def keep(self) -> None:
         self._finalizer.detach()
 
+    def remove(self) -> None:
+        self._finalizer()
+
 
 class SharedLock:
     """A lock that calls share, and that changing the graph has to itself."""

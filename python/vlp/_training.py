@@ -154,15 +154,31 @@ def train(
     >>> run = vlp.train(vlp.Graph.read("examples/europe.tsv"), time="1m")  # doctest: +SKIP
     """
     data = graph if isinstance(graph, Graph) else Graph.read(graph, seed=settings.get("seed", 0), progress=progress)
-    temporary = TemporaryFolder() if out is None else None
-    folder = temporary.run if temporary else os.fspath(out or "")
     options = abi.vlp_train_options.default()
     _fill(options, recipe, base.path if isinstance(base, Run) else base, device, settings)
     options.resume = resume
     planned = recipe is None and base is None and not resume
     options.time = abi.VLP_TIME_DEFAULT if time is None and planned else _seconds(time)
+    temporary = TemporaryFolder() if out is None else None
+    folder = temporary.run if temporary else os.fspath(out or "")
+    try:
+        report = _train(data, folder, options, callback, make_bar(progress))
+        run = Run(folder, device, int(settings.get("threads", 0)), None, temporary)
+    except BaseException as error:
+        if temporary and isinstance(error, Stopped) and error.folder:
+            temporary.keep()
+        elif temporary:
+            temporary.remove()
+        raise
+    run.report = report
+    return run
+
+
+def _train(
+    data: Graph, folder: str, options: abi.vlp_train_options, callback: Optional[Callable[[Point], Any]], bar: Optional[Bar]
+) -> TrainReport:
     report = abi.vlp_train_report()
-    with Watch(make_bar(progress)) as watch:
+    with Watch(bar) as watch:
 
         def on_metrics(_: Any, point: Any) -> None:
             if callback and watch.guarded(callback, Point._of(point.contents)) is True:
@@ -175,17 +191,14 @@ def train(
         try:
             watch.finish(abi.VLP_OK if early else status, folder)
         except Stopped as stopped:
-            raise _stopped(stopped, folder, temporary) from None
-    run = Run(folder, device, int(settings.get("threads", 0)), None, temporary)
-    run.report = TrainReport._of(report, early)
-    return run
+            raise _stopped(stopped, folder) from None
+    return TrainReport._of(report, early)
 
 
-def _stopped(stopped: Stopped, folder: str, temporary: Optional[TemporaryFolder]) -> Stopped:
+def _stopped(stopped: Stopped, folder: str) -> Stopped:
+    """With what became of the training."""
     if not os.path.exists(os.path.join(folder, "config.ini")):
         return Stopped(f"{stopped}; nothing was saved yet")
-    if temporary:
-        temporary.keep()
     error = Stopped(f"{stopped}; it is saved in {folder}: vlp.train(graph, {folder!r}, resume=True) goes on")
     error.folder = folder
     return error

@@ -52,7 +52,7 @@ class Bar:
             self._what = ""
         elif now - self._drawn >= self.pause:
             self._drawn = now
-            self.draw(what, done, total, done / (now - self._started))
+            self.draw(what, done, total, done / max(now - self._started, 1e-9))
 
     def draw(self, what: str, done: int, total: int, rate: float) -> None:
         raise NotImplementedError
