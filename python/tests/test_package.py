@@ -76,6 +76,11 @@ def test_tutorial(source, workplace):
         exec(compile(block, "python.md", "exec"), names)
 
 
+def test_the_same_task_as_in_pykeen(source, workplace):
+    (block,) = blocks(source / "docs" / "coming-from-pykeen.md")
+    exec(compile(block, "coming-from-pykeen.md", "exec"), {})
+
+
 def test_notebook(source, workplace):
     """Every code cell runs; the value of its last line has a rich view where the notebook shows one."""
     notebooks = sorted((source / "examples").glob("*.ipynb"))

@@ -77,6 +77,8 @@ def test_evaluation_is_that_of_the_program(run, run_folder, program):
     assert nine_digits(run.evaluate("valid", side="tail", filter=["train"]).to_dict()) == program(
         "eval", run_folder, "--split", "valid", "--side", "tail", "--filter", "train", "--threads", 2
     )
+    sampled = run.evaluate(triples=20, sample=30, seed=5)
+    assert nine_digits(sampled.to_dict()) == program("eval", run_folder, "--triples", 20, "--sample", 30, "--seed", 5, "--threads", 2)
     assert evaluation.mrr == evaluation.both.mrr and evaluation.interval.low <= evaluation.mrr <= evaluation.interval.high
     ranks = evaluation.ranks()
     assert ranks.shape == (evaluation.queries // 2, 2) and np.mean(1 / ranks) == pytest.approx(evaluation.mrr)

@@ -91,6 +91,8 @@ class Evaluation:
         Of the MRR, 95%.
     auc_pr : float or None
         With candidates: the area under the precision-recall curve.
+    triples, split_triples, sample : int
+        How many triples were ranked, of how many; how many entities were drawn as candidates (0: all are).
     among : int
         As asked for; `hits10_among` is Hits@10 among that many random candidates.
     by : dict of list of Group
@@ -122,6 +124,10 @@ class Evaluation:
         self.interval = _interval(found.interval)
         self.auc_pr = number(found.auc_pr)
         self.candidates: int = found.candidates
+        self.triples: int = found.triples
+        self.split_triples: int = found.split_triples
+        self.sample: int = found.sample
+        self._entities = names.entity_count
         self.among: int = found.among
         self.hits10_among = _interval(found.hits10_among) if found.among else None
         self._pagerank_among = number(found.pagerank_hits10_among)
@@ -167,7 +173,7 @@ class Evaluation:
             "f", or a component alone: "horizontal", "vertical" or "path".
         """
         kind = _ranked_by(by)
-        count = self.queries // 2 if self.side == "both" else self.queries
+        count = self.triples
         ranks = [lib.vlp_evaluation_rank(self._handle.address, kind, query) for query in range(2 * count)]
         return np.ascontiguousarray(np.array(ranks, np.float64).reshape(2, count).T)
 
@@ -181,6 +187,10 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """What ``vlp eval --json`` prints."""
         record: dict[str, Any] = {"split": self.split, "queries": self.queries}
+        if self.triples < self.split_triples:
+            record["sampled_triples"] = {"triples": self.triples, "of": self.split_triples}
+        if self.sample:
+            record["sampled_candidates"] = {"candidates": self.sample, "of": self._entities}
         for key in ("both", "head", "tail", "optimistic", "pessimistic"):
             record[key] = getattr(self, key).to_dict()
         record["lambda"] = self.lambda_

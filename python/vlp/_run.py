@@ -220,6 +220,9 @@ class Run:
         among: int = 0,
         pagerank: bool = False,
         control: bool = False,
+        triples: int = 0,
+        sample: int = 0,
+        seed: int = 0,
         use_graph: bool = False,
         progress: Optional[bool] = None,
     ) -> Evaluation:
@@ -244,6 +247,9 @@ class Run:
             Also rank by personalised PageRank, as a baseline.
         control
             Also train and rank the aggregator without references.
+        triples, sample, seed
+            For large graphs: rank that many triples of the split, drawn at random, which is an estimate; rank
+            among that many entities, drawn at random once, which gives higher figures.
         use_graph
             Evaluate the graph of `use_graph` instead of the run's own.
         """
@@ -254,6 +260,7 @@ class Run:
         options.split, options.sides = choice(split, SPLITS, "split"), choice(side, SIDES, "side")
         options.filter = bits(filter)
         options.control, options.graph, options.among, options.pagerank = control, use_graph, among, pagerank
+        options.triples, options.sample, options.seed = triples, sample, seed
         out = c.POINTER(abi.vlp_evaluation)()
         handle = self._handle
         with self._lock.shared(), Watch(make_bar(progress)) as watch:
