@@ -129,6 +129,7 @@ except KeyboardInterrupt as stopped:
     run = vlp.train(graph, stopped.folder, resume=True, steps=vlp.open(stopped.folder).step + 20)
     print("resumed", run.report.steps > run.report.call_steps > 0)
 try:
+    print("waiting", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("handler restored")
@@ -150,7 +151,7 @@ def test_interrupting_saves(tmp_path):
     process.send_signal(signal.SIGINT)
     output = read_until(process.stdout, "resumed True")
     assert f"it is saved in {tmp_path / 'run'}" in output and "resume=True" in output
-    time.sleep(0.1)
+    read_until(process.stdout, "waiting")
     process.send_signal(signal.SIGINT)
     assert "handler restored" in process.communicate(timeout=60)[0] and process.returncode == 0
 
