@@ -3,8 +3,8 @@
 
     python3 python/generate.py
 
-python/tests/test_abi.py checks the file against the header. This reads the C of that header and no other: typedefs of enums and structs, VLP_API functions, #define of numbers
-and of _INIT initializers. Anything else stops it.
+Reads the C of that header and no other: typedefs of enums and structs, VLP_API functions, #define of numbers and
+of _INIT initializers. python/tests/test_abi.py checks the result against a compiler.
 """
 
 import keyword
