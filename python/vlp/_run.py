@@ -203,7 +203,7 @@ class Run:
         The array keeps the run's memory alive, also after `close`. Complex numbers have all real parts first,
         then all imaginary parts. It has no columns where the run has no embeddings (the path model alone).
         """
-        handle, table = self._handle, abi.vlp_table()
+        handle, table = self._handle, abi.vlp_embeddings()
         call(lib.vlp_run_entity_embeddings, c.byref(table), handle.address)
         return borrow(handle, address_of(table.values), (table.rows, table.columns), np.float32)
 
