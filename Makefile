@@ -126,7 +126,7 @@ test-programs: $(TESTS:%=$(BUILD)/tests/%) $(BUILD)/vlp
 # What the CUDA backend is held to: the tests of operations, training and evaluation, on the GPU.
 CUDA_TESTS := test_ops test_bf16 test_batch test_gradients test_losses test_edges test_aggregator test_aggregator_ops \
               test_sampler test_rank test_select test_paths test_path_steps test_path_runs test_evaluate \
-              test_predict test_candidates test_relations test_classify test_steps test_train \
+              test_predict test_candidates test_relations test_classify test_steps test_train test_partitions \
               cuda/test_cuda cuda/test_sampler cuda/test_cuda_paths cuda/test_specializations cuda/test_training
 test-cuda: all $(CUDA_TESTS:%=$(BUILD)/tests/%)
 	@VLP_SANITIZE=1 scripts/device test $(BUILD)

@@ -45,6 +45,7 @@ enum vlp_stream {
     VLP_STREAM_SPACE = 23,   /* draws of settings from a search space */
     VLP_STREAM_GRAPH = 24,   /* the generated graph */
     VLP_STREAM_SAMPLE = 25,  /* triples and candidates of an evaluation */
+    VLP_STREAM_PARTITIONS = 26,
     VLP_STREAM_TEST = 1000
 };
 

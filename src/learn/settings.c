@@ -162,6 +162,8 @@ static const vlp_setting table[] = {
                "evaluations without a better validation MRR that end the run; 0: never"),
     VALUE(distance_memory, 1, 1 << 24, "2048", "training",
           "memory for the distances of all pairs, in MiB"),
+    VALUE(device_memory, 0, 1 << 30, "0", "training",
+          "MiB for entities while training; larger tables are trained in partitions; 0: all it has"),
     VALUE(seed, 0, 0x1p64, "0", "training", "seed of all randomness"),
     ADJUSTABLE(threads, 0, 1024, "0", "training", "threads; 0: as many as the machine has"),
 };

@@ -97,6 +97,7 @@ typedef struct vlp_settings {
     int64_t eval_triples;           /* of the validation split that are ranked; 0: all */
     int32_t patience;        /* evaluations without a better validation MRR that end the run; 0: never */
     int32_t distance_memory; /* MiB for distances of all pairs */
+    int32_t device_memory;   /* MiB for the entities' tables; 0: what the device has */
     uint64_t seed;
     int32_t threads;
 } vlp_settings;

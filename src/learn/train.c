@@ -8,6 +8,7 @@
 #include "base/plain_locale.h"
 #include "learn/automatic.h"
 #include "learn/base.h"
+#include "learn/partitions.h"
 #include "learn/run_folder.h"
 #include "learn/trainer.h"
 #include "learn/trial.h"
@@ -27,9 +28,10 @@ typedef struct training {
     const vlp_dataset *dataset;
     vlp_dataset *opened; /* the data set, where it is this call's own */
     vlp_run_facts facts;
-    const vlp_backend *backend;
+    const vlp_backend *backend; /* of the model */
     vlp_compute *compute;
     vlp_model *model;
+    vlp_trainer_device device; /* what trains in partitions; count 0: the model's backend trains */
     vlp_trainer *trainer;
     vlp_progress_state progress;
     vlp_step_loss loss;
@@ -135,7 +137,7 @@ static unsigned ready_components(const training *work, const vlp_stage *stage) {
 }
 
 /* The best mixture on the validation split and its MRR, of the components that are ready. */
-static vlp_status evaluate(double *mrr, vlp_mixture *best, training *work, unsigned components) {
+static vlp_status evaluate(double *mrr, vlp_mixture *best, const training *work, unsigned components) {
     vlp_model ready = *work->model;
     ready.components = components;
     return vlp_validate(mrr, best, &ready, work->dataset, &work->settings);
@@ -178,6 +180,12 @@ static vlp_status look(training *work) {
     return vlp_trainer_read(&work->loss, work->trainer);
 }
 
+/* The same, after which the model is that of the last step. */
+static vlp_status settle(training *work) {
+    VLP_TRY(look(work));
+    return vlp_trainer_settle(work->trainer);
+}
+
 static bool out_of_patience(const training *work) {
     return work->settings.patience > 0 && work->progress.waited >= work->settings.patience;
 }
@@ -195,7 +203,7 @@ static void describe_losses(char *text, size_t size, const vlp_step_loss *loss, 
 static vlp_status check_point(training *work, const vlp_stage *stage, bool *stop) {
     double mrr = NAN;
     bool keep = true;
-    VLP_TRY(look(work));
+    VLP_TRY(settle(work));
     if (work->dataset->splits[VLP_VALID].count > 0) {
         vlp_mixture mixture = work->progress.mixture;
         VLP_TRY(evaluate(&mrr, &mixture, work, ready_components(work, stage)));
@@ -224,7 +232,7 @@ static vlp_status check_point(training *work, const vlp_stage *stage, bool *stop
 }
 
 static vlp_status save(training *work) {
-    VLP_TRY(look(work));
+    VLP_TRY(settle(work));
     VLP_TRY(vlp_run_folder_save_metrics(work->folder, work->metrics));
     VLP_TRY(vlp_run_folder_save_state(work->folder, work->model, &work->progress, &work->facts));
     work->saved = true;
@@ -302,11 +310,51 @@ static vlp_status loop(training *work) {
     }
 }
 
+/* The device trains in partitions, and the model is on the host. */
+static vlp_status move_to_host(training *work, int32_t partitions) {
+    int32_t entities = vlp_dataset_entity_count(work->dataset);
+    work->device = (vlp_trainer_device){work->backend, work->compute, partitions};
+    work->backend = &vlp_cpu_backend;
+    work->compute = NULL;
+    vlp_log(
+        &work->observer,
+        "%d entities in %d partitions, two of them at a time in %d MiB; negatives come from these two",
+        entities, partitions, work->settings.device_memory);
+    return work->backend->open(&work->compute, work->settings.threads);
+}
+
+/* Divides the entities where their tables are larger than the memory for them. Without a setting, that
+ * is most of what the device has free; what was found becomes the setting, so that resuming divides them
+ * in the same way. */
+static vlp_status divide_entities(training *work, const vlp_model_shape *shape) {
+    int64_t unused = 0, total = 0, bytes = (int64_t)work->settings.device_memory << 20;
+    vlp_model *declared = NULL;
+    VLP_TRY(vlp_model_declare(&declared, work->backend, work->compute, shape));
+    if (bytes == 0 && work->backend != &vlp_cpu_backend &&
+        work->backend->memory->available(work->compute, &unused, &total) &&
+        vlp_model_bytes(declared, true) > unused)
+        bytes = (int64_t)(0.6 * (double)unused);
+    int32_t partitions = bytes > 0 ? vlp_partition_count(declared, &work->settings, bytes) : 0;
+    vlp_model_free(declared);
+    if (partitions == 0) return VLP_OK;
+    VLP_TRY(vlp_partitions_check(&work->settings));
+    work->settings.device_memory = (int32_t)(bytes >> 20);
+    return move_to_host(work, partitions);
+}
+
 static vlp_status open_model(training *work, const char *device) {
     VLP_TRY(vlp_backend_find(&work->backend, device ? device : "auto"));
     VLP_TRY(work->backend->open(&work->compute, work->settings.threads));
     vlp_model_shape shape = vlp_settings_shape(&work->settings, work->dataset);
+    VLP_TRY(divide_entities(work, &shape));
     return vlp_model_new(&work->model, work->backend, work->compute, &shape, true);
+}
+
+static vlp_status open_trainer(training *work) {
+    if (work->device.count > 0)
+        return vlp_trainer_new_partitioned(&work->trainer, work->dataset, &work->settings, work->model,
+                                           &work->observer, &work->device);
+    return vlp_trainer_new(&work->trainer, work->dataset, &work->settings, work->model, &work->observer);
 }
 
 /* Whether the rate at a step depends on how many steps there are. */
@@ -500,12 +548,11 @@ static vlp_status prepare(training *work, const char *data, const vlp_train_opti
     }
     VLP_TRY(choose_settings(work, options));
     VLP_TRY(check_dataset(work));
-    VLP_TRY(vlp_run_folder_facts_of(&work->facts, work->dataset, &work->settings));
     VLP_TRY(open_model(work, options->device));
+    VLP_TRY(vlp_run_folder_facts_of(&work->facts, work->dataset, &work->settings));
     work->progress.mixture = vlp_mixture_default(work->model->components);
     VLP_TRY(begin(work, options->base));
-    VLP_TRY(
-        vlp_trainer_new(&work->trainer, work->dataset, &work->settings, work->model, &work->observer));
+    VLP_TRY(open_trainer(work));
     vlp_trainer_schedule_from(work->trainer, work->progress.schedule_start);
     if (work->resumed)
         vlp_log(&work->observer, "resuming at step %lld of %lld", (long long)work->progress.step,
@@ -517,6 +564,7 @@ static void training_free(training *work, bool failed) {
     vlp_trainer_free(work->trainer);
     vlp_model_free(work->model);
     if (work->backend) work->backend->close(work->compute);
+    if (work->device.count > 0) work->device.backend->close(work->device.compute);
     vlp_dataset_free(work->opened);
     vlp_free(work->metrics);
     vlp_run_lock_release(work->lock, failed && work->created && !work->saved);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "learn/partitions.h"
 #include "learn/trainer_internal.h"
 
 static const vlp_component_training *const trainings[VLP_COMPONENTS] = {
@@ -124,7 +125,7 @@ static vlp_status allocate_batch(vlp_trainer *trainer) {
     chosen->answers = trainer->ends + trainer->batch;
     chosen->count = trainer->batch;
     vlp_query_tables *tables = &trainer->tables;
-    tables->triples = train->count;
+    tables->triples = trainer->queries / 2;
     tables->relations = vlp_dataset_relation_count(trainer->dataset);
     tables->seed = trainer->settings->seed;
     tables->weigh = trainer->settings->query_weights && tables->keys.count == 0;
@@ -166,17 +167,59 @@ static unsigned components_of_setting(const vlp_model *model, vlp_trains trains)
     return model->components;
 }
 
-vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const vlp_settings *settings,
-                           vlp_model *model, const vlp_observer *observer) {
-    *out = NULL;
+static vlp_trainer *trainer_of(const vlp_dataset *dataset, const vlp_settings *settings,
+                               vlp_model *model, const vlp_observer *observer) {
     vlp_trainer *trainer = vlp_alloc_zero(1, sizeof *trainer);
-    if (!trainer) return vlp_fail_memory("a trainer");
+    if (!trainer) return NULL;
     trainer->dataset = dataset;
     trainer->settings = settings;
     trainer->model = model;
     trainer->observer = observer;
     trainer->trained = components_of_setting(model, (vlp_trains)settings->trains);
-    trainer->queries = 2 * dataset->splits[VLP_TRAIN].count;
+    return trainer;
+}
+
+vlp_status vlp_trainer_new_partitioned(vlp_trainer **out, const vlp_dataset *dataset,
+                                       const vlp_settings *settings, vlp_model *model,
+                                       const vlp_observer *observer, const vlp_trainer_device *device) {
+    *out = NULL;
+    VLP_TRY(vlp_partitions_check(settings));
+    vlp_trainer *trainer = trainer_of(dataset, settings, model, observer);
+    if (!trainer) return vlp_fail_memory("a trainer");
+    vlp_partitions_options options = {.dataset = dataset,
+                                      .settings = settings,
+                                      .model = model,
+                                      .device = device->backend,
+                                      .compute = device->compute,
+                                      .observer = observer,
+                                      .count = device->count};
+    vlp_status status = vlp_partitions_new(&trainer->partitions, &options);
+    if (status != VLP_OK) {
+        vlp_trainer_free(trainer);
+        return status;
+    }
+    *out = trainer;
+    return VLP_OK;
+}
+
+vlp_status vlp_trainer_settle(vlp_trainer *trainer) {
+    return trainer->partitions ? vlp_partitions_settle(trainer->partitions) : VLP_OK;
+}
+
+vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const vlp_settings *settings,
+                           vlp_model *model, const vlp_observer *observer) {
+    vlp_trainer_part all = {.triples = dataset->splits[VLP_TRAIN].count, .first_step = 0};
+    return vlp_trainer_new_part(out, dataset, settings, model, observer, &all);
+}
+
+vlp_status vlp_trainer_new_part(vlp_trainer **out, const vlp_dataset *dataset,
+                                const vlp_settings *settings, vlp_model *model,
+                                const vlp_observer *observer, const vlp_trainer_part *part) {
+    *out = NULL;
+    vlp_trainer *trainer = trainer_of(dataset, settings, model, observer);
+    if (!trainer) return vlp_fail_memory("a trainer");
+    trainer->queries = 2 * part->triples;
+    trainer->first_step = part->first_step;
     vlp_status status = vlp_trainer_open_keys(trainer);
     int64_t items = trainer->keys.count > 0 ? trainer->keys.count : trainer->queries;
     trainer->batch = settings->batch < items ? settings->batch : (int32_t)items;
@@ -196,6 +239,7 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
 
 void vlp_trainer_free(vlp_trainer *trainer) {
     if (!trainer) return;
+    vlp_partitions_free(trainer->partitions);
     const vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     for (int i = 0; i < 1 << VLP_COMPONENTS; i++)
@@ -342,6 +386,10 @@ static vlp_status make_step(vlp_trainer *trainer, unsigned trained) {
 }
 
 vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t step) {
+    if (trainer->partitions) {
+        VLP_TRY(vlp_partitions_step(trainer->partitions, step, trainer->schedule_start));
+        return loss ? vlp_trainer_read(loss, trainer) : VLP_OK;
+    }
     const vlp_model *model = trainer->model;
     const vlp_backend *backend = model->backend;
     vlp_stage stage = vlp_trainer_stage(trainer, step);
@@ -349,7 +397,7 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
     while (!(stage.components >> first & 1)) first++;
     const vlp_settings *optimizer = &trainer->optimizers[first];
     vlp_step_values values = {
-        .step = step - stage.first,
+        .step = step - stage.first - trainer->first_step,
         .correction1 = (float)(1 - pow(optimizer->beta1, (double)(step - stage.first) + 1)),
         .correction2 = (float)(1 - pow(optimizer->beta2, (double)(step - stage.first) + 1)),
     };
@@ -359,7 +407,7 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
     VLP_TRY(refresh(trainer));
     for (int c = 0; c < VLP_COMPONENTS; c++)
         if (stage.components >> c & 1 && trainings[c]->prepare)
-            VLP_TRY(trainings[c]->prepare(trainer->states[c], trainer, step - stage.first));
+            VLP_TRY(trainings[c]->prepare(trainer->states[c], trainer, values.step));
     vlp_plan **plan = &trainer->plans[stage.components];
     if (!*plan) *plan = backend->steps->plan_new(model->compute);
     if (!*plan) return vlp_fail_memory("a step");
@@ -373,6 +421,7 @@ vlp_status vlp_trainer_step(vlp_step_loss *loss, vlp_trainer *trainer, int64_t s
 }
 
 vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer) {
+    if (trainer->partitions) return vlp_partitions_read(loss, trainer->partitions);
     const vlp_model *model = trainer->model;
     vlp_step_report report;
     VLP_TRY(model->backend->memory->download(model->compute, &report, trainer->report, sizeof report));
@@ -381,10 +430,10 @@ vlp_status vlp_trainer_read(vlp_step_loss *loss, vlp_trainer *trainer) {
     if (report.fault >= VLP_FAULT_TABLE)
         return vlp_fail(VLP_ERROR_DIVERGED,
                         "step %lld: the gradient of %s is not finite; lower the rate, or set clip",
-                        (long long)report.fault_step,
+                        (long long)(report.fault_step + trainer->first_step),
                         model->tables[report.fault - VLP_FAULT_TABLE].name);
     return vlp_fail(VLP_ERROR_DIVERGED,
                     "step %lld: the %s loss is not finite; lower the rate, or set clip",
-                    (long long)report.fault_step,
+                    (long long)(report.fault_step + trainer->first_step),
                     vlp_component_name((vlp_component)(report.fault - VLP_FAULT_LOSS)));
 }

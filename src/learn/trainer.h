@@ -19,6 +19,28 @@ vlp_status vlp_trainer_new(vlp_trainer **out, const vlp_dataset *dataset, const 
                            vlp_model *model, const vlp_observer *observer);
 void vlp_trainer_free(vlp_trainer *trainer);
 
+/* A trainer of some steps of a run, by some of its triples. */
+typedef struct vlp_trainer_part {
+    int64_t triples;    /* the first of train, which queries are made of; all of train are known */
+    int64_t first_step; /* its batches are counted from here, its schedule from 0 */
+} vlp_trainer_part;
+vlp_status vlp_trainer_new_part(vlp_trainer **out, const vlp_dataset *dataset,
+                                const vlp_settings *settings, vlp_model *model,
+                                const vlp_observer *observer, const vlp_trainer_part *part);
+
+/* A trainer of entities that are on the device in partitions, of which there are `count`. The model is
+ * on the CPU backend; it is up to date after vlp_trainer_settle. */
+typedef struct vlp_trainer_device {
+    const vlp_backend *backend;
+    vlp_compute *compute;
+    int32_t count;
+} vlp_trainer_device;
+vlp_status vlp_trainer_new_partitioned(vlp_trainer **out, const vlp_dataset *dataset,
+                                       const vlp_settings *settings, vlp_model *model,
+                                       const vlp_observer *observer, const vlp_trainer_device *device);
+/* Brings the model's tables up to date, for others than the trainer to read. */
+vlp_status vlp_trainer_settle(vlp_trainer *trainer);
+
 /* Components are trained in stages, one after the other: first those that read queries, then the one
  * with a batch of its own. */
 typedef struct vlp_stage {

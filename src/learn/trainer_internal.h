@@ -12,12 +12,14 @@ enum { LOGIT_LIMIT = 64 << 20 };
 enum { MAX_RESIDENTS = 24, MAX_ARRAYS = 64 };
 
 struct vlp_trainer {
+    struct vlp_partitions *partitions; /* they make the steps; NULL: this trainer does */
     const vlp_dataset *dataset;
     const vlp_settings *settings;
     vlp_model *model;
     const vlp_observer *observer;
     unsigned trained;       /* the components whose tables steps update, as bits */
-    int64_t queries;        /* 2 * train */
+    int64_t queries;        /* 2 * train, or of a part of it */
+    int64_t first_step;     /* from which batches are counted */
     vlp_path_keys keys;     /* on the host, where batches are of keys; else zeros */
     int64_t schedule_start; /* the step from which the schedule runs */
     int32_t batch;

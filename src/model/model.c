@@ -78,8 +78,8 @@ static vlp_status allocate_table(const vlp_model *model, vlp_table *table, bool 
     return VLP_OK;
 }
 
-vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_compute *compute,
-                         const vlp_model_shape *shape, bool training) {
+vlp_status vlp_model_declare(vlp_model **out, const vlp_backend *backend, vlp_compute *compute,
+                             const vlp_model_shape *shape) {
     *out = NULL;
     VLP_TRY(vlp_model_check(&shape->options));
     vlp_model *model = vlp_alloc_zero(1, sizeof *model);
@@ -94,6 +94,15 @@ vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_comput
     model->path.relations = shape->relations;
     vlp_model_form(&model->form, &shape->options);
     declare_tables(model);
+    *out = model;
+    return VLP_OK;
+}
+
+vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_compute *compute,
+                         const vlp_model_shape *shape, bool training) {
+    vlp_model *model;
+    *out = NULL;
+    VLP_TRY(vlp_model_declare(&model, backend, compute, shape));
     vlp_status status = check_memory(model, training);
     for (int32_t i = 0; i < model->table_count && status == VLP_OK; i++)
         status = allocate_table(model, &model->tables[i], training);

@@ -73,6 +73,9 @@ extern const vlp_component_tables vlp_horizontal_tables, vlp_vertical_tables, vl
 /* name, component, rows, width, by_rows, allows_bf16 and parts are the caller's. */
 void vlp_model_add_table(vlp_model *model, vlp_table table);
 
+/* The tables of a shape without memory, to ask for their sizes. Freed with vlp_model_free. */
+vlp_status vlp_model_declare(vlp_model **out, const vlp_backend *backend, vlp_compute *compute,
+                             const vlp_model_shape *shape);
 /* `training`: with gradients and moments. Values are zero. */
 vlp_status vlp_model_new(vlp_model **out, const vlp_backend *backend, vlp_compute *compute,
                          const vlp_model_shape *shape, bool training);
