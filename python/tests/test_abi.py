@@ -2,9 +2,9 @@
 
 import ctypes
 import pathlib
+import runpy
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -15,10 +15,9 @@ CONSTANTS = {name: value for name, value in vars(abi).items() if name.startswith
 
 
 def test_generated_file_is_that_of_the_header(source):
-    sys.path.insert(0, str(source / "python"))
-    import generate
-
-    assert generate.python(generate.Header((source / "include" / "vlp.h").read_text())) == pathlib.Path(abi.__file__).read_text()
+    made = runpy.run_path(str(source / "python" / "generate.py"))
+    header = made["Header"]((source / "include" / "vlp.h").read_text())
+    assert made["python"](header) == pathlib.Path(abi.__file__).read_text()
 
 
 def scalars(value):

@@ -318,7 +318,7 @@ def _first_answer(run):
 
 def test_a_spawned_process_opens_the_run(run):
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.map(_first_answer, [run]) == [_first_answer(run)]
+        assert pool.map_async(_first_answer, [run]).get(timeout=300) == [_first_answer(run)]
 
 
 def test_libraries_are_those_of_the_package(run_folder):
