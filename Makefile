@@ -12,6 +12,7 @@
 # make man      the man pages, and the completions of shells
 # make docs     the documents as a site, in build/site
 # make dist     the source archive; make deb  Debian packages; both in build/
+# make wheel    the Python package, in build/wheel; make test-python  its tests, in a virtual environment
 # make install  PREFIX=/usr/local DESTDIR=
 
 MAKEFLAGS += --no-builtin-rules
@@ -240,6 +241,29 @@ install: all man
 	install -Dm 644 $(BUILD)/completion/vlp.bash $(DESTDIR)$(SHARE)/bash-completion/completions/vlp
 	install -Dm 644 $(BUILD)/completion/_vlp $(DESTDIR)$(SHARE)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)/_vlp
 	install -Dm 644 $(BUILD)/completion/vlp.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d/vlp.fish
+
+# The Python package: libraries that look for others beside themselves first, then, for cuBLAS, in PyPI's packages.
+# DT_RPATH, not DT_RUNPATH: it comes before LD_LIBRARY_PATH.
+BESIDE := -Wl,--disable-new-dtags -Wl,-rpath,'$$ORIGIN'
+CUBLAS := $$ORIGIN:$$ORIGIN/../../nvidia/cu13/lib:$$ORIGIN/../../nvidia/cublas/lib
+.PHONY: python-libraries wheel test-python
+python-libraries: $(BUILD)/python/libvlp.so $(if $(NVCC),$(BUILD)/python/libvlp_cuda.so)
+
+$(BUILD)/python/libvlp.so: $(call objects,$(LIB_SOURCES))
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-soname,libvlp.so.$(SOVERSION) -Wl,--no-undefined -Wl,-S $(BESIDE) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+
+$(BUILD)/python/libvlp_cuda.so: $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
+	@mkdir -p $(@D)
+	$(NVCC) -shared -cudart static -Xcompiler -static-libstdc++,-static-libgcc -Xlinker -S \
+	  -Xlinker --disable-new-dtags -Xlinker -rpath -Xlinker '$(CUBLAS)' $^ -o $@ -ldl
+
+wheel: python-libraries
+	@scripts/wheel-test --build-only
+
+# The wheel in a virtual environment of its own.
+test-python: $(BUILD)/vlp python-libraries
+	@scripts/wheel-test
 
 clean:
 	rm -rf $(BUILD)

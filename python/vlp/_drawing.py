@@ -1,0 +1,243 @@
+"""Explanations as SVG and HTML.
+
+Text and lines take the colour of the text around them, so that they fit light and dark pages; the two other
+colours have a contrast of at least 3 to white and to black. The picture goes from left to right: the query's
+entity, the entities between, the answer. The heaviest path is the first row.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from html import escape
+from typing import TYPE_CHECKING, Any, Optional
+
+from ._answers import SYMBOLS, Triple
+from ._tables import shown
+
+if TYPE_CHECKING:
+    from ._answers import Explanation
+
+COLUMN, ROW, MARGIN, TOP = 180, 64, 90, 44
+ANSWER, RESTS = "#2f7fd1", "#c2620e"
+MAX_REFERENCES = 8
+
+
+@dataclasses.dataclass
+class Node:
+    text: str
+    kind: str  # "query", "answer" or ""
+    column: int
+    row: int
+
+    @property
+    def x(self) -> int:
+        return MARGIN + self.column * COLUMN
+
+    @property
+    def y(self) -> int:
+        return TOP + self.row * ROW
+
+
+@dataclasses.dataclass
+class Edge:
+    source: Node
+    target: Node
+    text: str
+    title: str
+    weight: float
+    arrow: int  # 1: a tip at the target, -1: at the source, 0: none
+    rests: bool = False
+    row: int = 0  # that it hangs down to, between neighbours
+    dashed: bool = False
+
+
+@dataclasses.dataclass
+class Picture:
+    label: str
+    nodes: list[Node]
+    edges: list[Edge]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        rows = max([node.row for node in self.nodes] + [edge.row for edge in self.edges])
+        return 2 * MARGIN + max(node.column for node in self.nodes) * COLUMN, TOP + rows * ROW + 36
+
+
+def _label(explanation: Explanation, name: str) -> str:
+    return explanation.labels.get(name, name)
+
+
+def _sentence(explanation: Explanation, triple: Triple) -> str:
+    return " ".join(_label(explanation, part) for part in triple)
+
+
+def _ends(explanation: Explanation) -> tuple[str, str]:
+    """The query's entity and the answer."""
+    triple = explanation.triple
+    return (triple.head, triple.tail) if explanation.asks == "tail" else (triple.tail, triple.head)
+
+
+def _paths(explanation: Explanation) -> Picture:
+    start, answer = _ends(explanation)
+    columns = max(len(path.steps) for path in explanation.paths)
+    # An entity that a path comes back to is a node of its own in each column: edges lead to the right.
+    first = Node(_label(explanation, start), "query", 0, 0)
+    last = Node(_label(explanation, answer), "answer", columns, 0)
+    between: dict[tuple[int, str], Node] = {}
+    edges: dict[tuple[Any, ...], Edge] = {}
+    resting = set(explanation.support.triples) if explanation.support else set()
+    for row, path in enumerate(explanation.paths):
+        source = first
+        for place, step in enumerate(path.steps, 1):
+            target = last if place == len(path.steps) else between.get((place, step.target))
+            if target is None:
+                taken = {node.row for node in between.values() if node.column == place}
+                free = next(number for number in range(row, row + len(between) + 1) if number not in taken)
+                target = between[place, step.target] = Node(_label(explanation, step.target), "", place, free)
+            key = (source.column, source.row, target.column, target.row, step)
+            if key not in edges:
+                texts = _label(explanation, step.triple.relation), _sentence(explanation, step.triple)
+                hangs = row if len(path.steps) == 1 else 0
+                arrow = 1 if step.forward else -1
+                edges[key] = Edge(source, target, *texts, 0, arrow, step.triple in resting, hangs)
+            edges[key].weight += path.weight
+            source = target
+    label = f"Paths of known triples from {_label(explanation, start)} to {_label(explanation, answer)}"
+    return Picture(label, [first, *between.values(), last], list(edges.values()))
+
+
+def _references(explanation: Explanation) -> Picture:
+    """The query's entity, the near entities that have known triples of the relation, and their answers."""
+    start, answer = _ends(explanation)
+    nodes = {"query": Node(_label(explanation, start), "query", 0, 0)}
+    edges: list[Edge] = []
+    ordered = sorted(explanation.references, key=lambda item: -(item.contribution or 0))[:MAX_REFERENCES]
+
+    def node(name: str, column: int, kind: str = "") -> Node:
+        key = f"{column} {name}"
+        if key not in nodes:
+            row = sum(other.column == column for other in nodes.values())
+            nodes[key] = Node(_label(explanation, name), kind, column, row)
+        return nodes[key]
+
+    for reference in ordered:
+        near, found = reference.triple.head, reference.triple.tail
+        if explanation.asks == "head":
+            near, found = found, near
+        source = nodes["query"] if reference.distance == 0 else node(near, 1)
+        if source.column:
+            hops = f"{reference.distance} hop{'s' if reference.distance != 1 else ''}"
+            if not any(edge.target is source and edge.dashed for edge in edges):
+                edges.append(Edge(nodes["query"], source, hops, f"{hops} away", 0, 0, dashed=True))
+        target = node(found, 2, "answer" if found == answer else "")
+        arrow = 1 if explanation.asks == "tail" else -1
+        relation = _label(explanation, reference.triple.relation)
+        title = _sentence(explanation, reference.triple)
+        edges.append(Edge(source, target, relation, title, max(reference.contribution or 0, 0), arrow))
+    if not any(item.kind == "answer" for item in nodes.values()):
+        node(answer, 2, "answer")
+    label = f"Known triples nearest to {_label(explanation, start)}, and their answers"
+    return Picture(label, list(nodes.values()), edges)
+
+
+# ---- SVG ----
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _draw_edge(edge: Edge, heaviest: float) -> str:
+    x1, y1, x2, y2 = edge.source.x + 7, edge.source.y, edge.target.x - 7, edge.target.y
+    width = 1.5 + (3.5 * edge.weight / heaviest if heaviest > 0 else 0)
+    bend, down = (x2 - x1) * 0.4, edge.row * ROW * 4 / 3  # three quarters of it are the middle of the curve
+    start, end = (x1 + 8 if edge.arrow < 0 else x1), (x2 - 8 if edge.arrow > 0 else x2)
+    colour = RESTS if edge.rests else "currentColor"
+    style = f'stroke="{colour}" stroke-width="{width:.1f}"' + (' stroke-dasharray="3 4"' if edge.dashed else "")
+    style += "" if edge.rests else ' stroke-opacity=".55"'
+    curve = f"M{start} {y1}C{x1 + bend:.1f} {y1 + down:.1f} {x2 - bend:.1f} {y2 + down:.1f} {end} {y2}"
+    note = f"{edge.title}; the answer rests on it" if edge.rests else edge.title
+    tip = {1: f"M{x2 + 1} {y2}l-10 -5.5v11z", -1: f"M{x1 - 1} {y1}l10 -5.5v11z", 0: ""}[edge.arrow]
+    tip = f'<path d="{tip}" fill="{colour}"/>' if tip else ""
+    middle = (y1 + y2) / 2 + down * 0.75 - 6
+    text = f'<text x="{(x1 + x2) / 2:.0f}" y="{middle:.0f}" font-size="12" text-anchor="middle" opacity=".8">'
+    return f'<g><title>{escape(note)}</title><path d="{curve}" fill="none" {style}/>{tip}{text}{escape(_short(edge.text, 20))}</text></g>'
+
+
+def _draw_node(node: Node) -> str:
+    fill = {"query": "currentColor", "answer": ANSWER, "": "none"}[node.kind]
+    stroke = ANSWER if node.kind == "answer" else "currentColor"
+    weight = ' font-weight="600"' if node.kind else ""
+    return (
+        f'<g><title>{escape(node.text)}</title><circle cx="{node.x}" cy="{node.y}" r="5.5" fill="{fill}" stroke="{stroke}" '
+        f'stroke-width="1.5"/><text x="{node.x}" y="{node.y - 13}" font-size="13" text-anchor="middle"{weight}>'
+        f"{escape(_short(node.text, 22))}</text></g>"
+    )
+
+
+def svg(explanation: Explanation, alone: bool = False) -> str:
+    """The picture. `alone`: as a file of its own, which has no colour around it to take."""
+    picture: Optional[Picture] = None
+    if explanation.paths:
+        picture = _paths(explanation)
+    elif explanation.references:
+        picture = _references(explanation)
+    if picture is None:
+        start, answer = _ends(explanation)
+        nodes = [Node(_label(explanation, start), "query", 0, 0), Node(_label(explanation, answer), "answer", 1, 0)]
+        picture = Picture("No path and no reference leads to this answer", nodes, [])
+    width, height = picture.size
+    heaviest = max((edge.weight for edge in picture.edges), default=0.0)
+    style = (
+        "<style>.vlp-alone{color:#1b1f24}@media(prefers-color-scheme:dark){.vlp-alone{color:#e7eaee}}</style>" if alone else ""
+    )
+    edges = "".join(_draw_edge(edge, heaviest) for edge in picture.edges)
+    nodes_text = "".join(_draw_node(node) for node in picture.nodes)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{"vlp-alone" if alone else "vlp"}" role="img" '
+        f'aria-label="{escape(picture.label)}" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'font-family="system-ui, sans-serif" fill="currentColor">{style}{edges}{nodes_text}</svg>'
+    )
+
+
+# ---- HTML ----
+
+
+def _rests_on(explanation: Explanation) -> str:
+    support = explanation.support
+    if not support or not support.triples:
+        return ""
+    these = "this known triple" if len(support.triples) == 1 else "these known triples"
+    items = "".join(f"<li>{escape(_sentence(explanation, triple))}</li>" for triple in support.triples)
+    change = f"it falls from rank {support.rank_before:g} to {support.rank:g}"
+    return f'<p><span style="color:{RESTS}">━</span> Without {these} {change}:</p><ul>{items}</ul>'
+
+
+def _reference_table(explanation: Explanation) -> str:
+    if not explanation.references:
+        return ""
+    largest = max((abs(item.contribution or 0) for item in explanation.references), default=0.0)
+    rows = ""
+    for item in sorted(explanation.references, key=lambda item: -(item.contribution or 0)):
+        share = item.contribution
+        length = 60 * abs(share) / largest if share and largest > 0 else 0
+        pattern = "" if (share or 0) >= 0 else ' fill-opacity=".35" stroke="currentColor"'
+        bar = f'<svg width="62" height="10" aria-hidden="true"><rect width="{length:.1f}" height="9" fill="{ANSWER}"{pattern}/></svg>'
+        texts = [_label(explanation, part) for part in item.triple] + [str(item.distance), shown(share)]
+        cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
+        rows += f"<tr>{cells}<td>{bar}</td></tr>"
+    titles = "".join(f'<th scope="col">{title}</th>' for title in ("head", "relation", "tail", "hops", "contribution", ""))
+    caption = "References: the nearest known triples of the relation"
+    return f"<table><caption>{caption}</caption><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def html(explanation: Explanation) -> str:
+    """The picture, the triples that the answer rests on, and the references as a table."""
+    parts = ", ".join(f"{SYMBOLS[name]} {value:.4f}" for name, value in explanation.parts.items())
+    head = f"<p><b>{escape(_sentence(explanation, explanation.triple))}</b><br>{escape(explanation.formula)}: {explanation.score:.4f} ({parts})</p>"
+    paths = "".join(f"<li>{path.weight:.2f} {escape(str(path))}</li>" for path in explanation.paths)
+    listed = f"<details><summary>Paths as text</summary><ol>{paths}</ol></details>" if paths else ""
+    return (
+        f'<div class="vlp-explanation">{head}<div style="overflow-x:auto">{svg(explanation)}</div>'
+        f"{listed}{_rests_on(explanation)}{_reference_table(explanation)}</div>"
+    )
