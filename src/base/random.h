@@ -44,7 +44,7 @@ enum vlp_stream {
     VLP_STREAM_CLASSES = 22, /* true triples that are drawn, and their corruptions */
     VLP_STREAM_SPACE = 23,   /* draws of settings from a search space */
     VLP_STREAM_GRAPH = 24,   /* the generated graph */
-    VLP_STREAM_REFERENCES = 25,
+    VLP_STREAM_REFERENCES = 27,
     VLP_STREAM_TEST = 1000
 };
 
