@@ -10,6 +10,9 @@
 # make fuzz     every reader for FUZZ_SECONDS (or FUZZ_RUNS)
 # make mutants  small wrong changes, each of which a test has to notice
 # make wheel    the Python package, in build/wheel; make test-python  its tests, in a virtual environment
+# make man      the man pages, and the completions of shells
+# make docs     the documents as a site, in build/site
+# make dist     the source archive; make deb  Debian packages; both in build/
 # make install  PREFIX=/usr/local DESTDIR=
 
 MAKEFLAGS += --no-builtin-rules
@@ -23,6 +26,10 @@ ifeq ($(origin CC),default)
 CC     := gcc
 endif
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+SHARE   = $(PREFIX)/share
+# What installs packages that are missing; `:` where that is done already.
+DEPS   ?= scripts/deps
 FUZZ_SECONDS ?= 30
 VLP_BENCH_DATA ?= ../shared/data
 export VLP_BENCH_DATA
@@ -41,7 +48,7 @@ WARNINGS += $(if $(findstring clang,$(CC)),-Wno-pass-failed)
 OPTIMIZE ?= -O3 -g
 # No global fast-math: only what lets loops over expf and sqrtf be vectorized.
 CFLAGS_ALL = -std=gnu17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -fopenmp -fno-math-errno \
-             $(OPTIMIZE) $(WARNINGS) -Iinclude -Isrc $(shell pkg-config --cflags $(PACKAGES)) $(BLAS_CFLAGS) \
+             $(OPTIMIZE) $(WARNINGS) -Iinclude -Isrc -Icommon -I. $(shell pkg-config --cflags $(PACKAGES)) $(BLAS_CFLAGS) \
              $(SANITIZE) $(CFLAGS)
 LIBS = $(shell pkg-config --libs $(PACKAGES)) -lm -ldl
 # gcc's OpenMP runtime is loaded at run time (src/base/openmp.c), clang's is linked.
@@ -57,6 +64,9 @@ NVCC_FLAGS = -std=c++17 -O3 -lineinfo -gencode arch=compute_80,code=compute_80 \
 LIB_SOURCES := $(wildcard src/*/*.c src/*/cpu/*.c)
 CUDA_SOURCES := $(wildcard src/compute/cuda/*.cu)
 CLI_SOURCES := $(wildcard cli/*.c)
+# The HTTP server, and what it shares with the program.
+SERVER_SOURCES := $(wildcard server/*.c common/*.c)
+SERVER_LIBS = -Wl,--as-needed $(shell pkg-config --libs libmicrohttpd jansson)
 TESTS       := $(patsubst tests/%.c,%,$(wildcard tests/test_*.c tests/cuda/test_*.c))
 TEST_PARTS  := $(filter-out tests/test_%.c,$(wildcard tests/*.c))
 BENCHES     := $(filter-out bench_cuda bench_cuda_paths,$(patsubst bench/%.c,%,$(wildcard bench/bench_*.c)))
@@ -64,6 +74,7 @@ FUZZERS     := $(patsubst fuzz/fuzz_%.c,%,$(wildcard fuzz/fuzz_*.c))
 
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB     := $(BUILD)/libvlp.a
+SERVER  := $(BUILD)/libserver.a
 SHARED  := $(BUILD)/libvlp.so.$(VERSION)
 
 CUDA    := $(if $(NVCC),$(BUILD)/libvlp_cuda.so)
@@ -73,14 +84,14 @@ all: $(BUILD)/vlp $(SHARED) $(CUDA)
 cuda: $(CUDA)
 
 deps:
-	@scripts/deps
+	@$(DEPS)
 
 # ---- Building ----
 $(BUILD)/obj/%.o: %.c | deps
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(EXTRA_$(subst /,_,$(basename $<))) -MMD -MP -c $< -o $@
 $(BUILD)/obj/tests/%.o: CFLAGS_ALL += -Itests
-$(BUILD)/obj/src/compute/registry.o: CFLAGS_ALL += -DVLP_LIBDIR='"$(PREFIX)/lib"'
+$(BUILD)/obj/src/compute/registry.o: CFLAGS_ALL += -DVLP_LIBDIR='"$(LIBDIR)"'
 
 $(LIB): $(call objects,$(LIB_SOURCES))
 	@rm -f $@
@@ -91,6 +102,12 @@ $(SHARED): $(call objects,$(LIB_SOURCES))
 	@ln -sf $(@F) $(BUILD)/libvlp.so.$(SOVERSION)
 	@ln -sf $(@F) $(BUILD)/libvlp.so
 
+$(SERVER): $(call objects,$(SERVER_SOURCES))
+	@rm -f $@
+	ar rcs $@ $^
+# The page's files are in the object by .incbin, which -MMD does not see.
+$(BUILD)/obj/server/page.o: $(wildcard server/page/*) server/openapi.json
+
 $(BUILD)/obj/%.cu.o: %.cu | deps
 	@mkdir -p $(@D)
 	$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
@@ -98,26 +115,27 @@ $(BUILD)/obj/%.cu.o: %.cu | deps
 $(BUILD)/libvlp_cuda.so: $(CUDA_SOURCES:%.cu=$(BUILD)/obj/%.cu.o)
 	$(NVCC) -shared -cudart static $^ -o $@ -ldl
 
-$(BUILD)/vlp: $(call objects,$(CLI_SOURCES)) $(LIB)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+$(BUILD)/vlp: $(call objects,$(CLI_SOURCES)) $(SERVER) $(LIB)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) $(SERVER_LIBS)
 
-$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call objects,$(TEST_PARTS)) $(LIB)
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call objects,$(TEST_PARTS)) $(SERVER) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) -lcmocka
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) $(SERVER_LIBS) -lcmocka
 
-$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(LIB)
+$(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(SERVER) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS)
+	$(CC) $(LDFLAGS_ALL) $^ -o $@ $(LIBS) $(SERVER_LIBS)
 
-$(BUILD)/fuzz/%: $(BUILD)/obj/fuzz/fuzz_%.o $(LIB)
+$(BUILD)/fuzz/%: $(BUILD)/obj/fuzz/fuzz_%.o $(SERVER) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $^ -o $@ $(LIBS)
+	$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer $^ -o $@ $(LIBS) $(SERVER_LIBS)
 
 # ---- Using ----
 demo: all
 	@scripts/demo $(BUILD)
 
 test: $(BUILD)/vlp $(SHARED) $(TESTS:%=$(BUILD)/tests/%)
+	@$(DEPS) --test
 	@scripts/test $(BUILD)
 
 .PHONY: test-programs
@@ -182,19 +200,47 @@ mutants: test-programs
 
 # What scripts/mutants compiles and links with.
 print-flags: | deps
-	@printf '%s\n' "$(CC)" "$(CFLAGS_ALL) -Itests" "$(LDFLAGS_ALL)" "$(LIBS)"
+	@printf '%s\n' "$(CC)" "$(CFLAGS_ALL) -Itests" "$(LDFLAGS_ALL)" "$(LIBS) $(SERVER_LIBS)"
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/pkgconfig
+# Man pages and completions, from the program's --help and docs/man.
+.PHONY: man
+MANUAL := $(BUILD)/man/vlp.1
+man: $(MANUAL)
+$(MANUAL): $(BUILD)/vlp $(wildcard scripts/manual/*.py docs/man/*.scd)
+	python3 -B scripts/manual/completion.py $(BUILD)/vlp $(BUILD)/completion
+	python3 -B scripts/manual/man.py $(BUILD)/vlp docs/man $(BUILD)/man
+
+# The documents as a site.
+.PHONY: docs
+docs: $(BUILD)/vlp
+	@scripts/deps --docs
+	@scripts/docs $(BUILD)
+
+# The source archive, and Debian packages made from it.
+.PHONY: dist deb
+dist:
+	@scripts/dist $(BUILD) $(VERSION)
+deb: dist
+	@scripts/deps --deb
+	@scripts/deb $(BUILD) $(VERSION)
+
+install: all man
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m 755 $(BUILD)/vlp $(DESTDIR)$(PREFIX)/bin/vlp
 	install -m 644 include/vlp.h $(DESTDIR)$(PREFIX)/include/vlp.h
-	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/libvlp.a
-	install -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(notdir $(SHARED))
-	$(if $(CUDA),install -m 755 $(CUDA) $(DESTDIR)$(PREFIX)/lib/$(notdir $(CUDA)))
-	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libvlp.so.$(SOVERSION)
-	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(PREFIX)/lib/libvlp.so
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' scripts/vlp.pc.in \
-	  > $(DESTDIR)$(PREFIX)/lib/pkgconfig/vlp.pc
+	install -m 644 $(LIB) $(DESTDIR)$(LIBDIR)/libvlp.a
+	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/$(notdir $(SHARED))
+	$(if $(CUDA),install -m 755 $(CUDA) $(DESTDIR)$(LIBDIR)/$(notdir $(CUDA)))
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/libvlp.so.$(SOVERSION)
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/libvlp.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))|' -e 's|@VERSION@|$(VERSION)|' scripts/vlp.pc.in \
+	  > $(DESTDIR)$(LIBDIR)/pkgconfig/vlp.pc
+	install -d $(DESTDIR)$(SHARE)/man/man1 $(DESTDIR)$(SHARE)/man/man5
+	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(SHARE)/man/man1
+	install -m 644 $(BUILD)/man/*.5 $(DESTDIR)$(SHARE)/man/man5
+	install -Dm 644 $(BUILD)/completion/vlp.bash $(DESTDIR)$(SHARE)/bash-completion/completions/vlp
+	install -Dm 644 $(BUILD)/completion/_vlp $(DESTDIR)$(SHARE)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)/_vlp
+	install -Dm 644 $(BUILD)/completion/vlp.fish $(DESTDIR)$(SHARE)/fish/vendor_completions.d/vlp.fish
 
 # The Python package: libraries that look for others beside themselves first, then, for cuBLAS, in PyPI's packages.
 # DT_RPATH, not DT_RUNPATH: it comes before LD_LIBRARY_PATH.

@@ -9,10 +9,10 @@
 #include "component.h"
 #include "json.h"
 #include "predicting.h"
+#include "results_json.h"
 #include "text.h"
 
 static const char *const split_names[VLP_SPLITS] = {"train", "valid", "test"};
-static const char *const mapping_names[4] = {"1-1", "1-N", "N-1", "N-N"};
 
 enum { BY_RELATION = 1, BY_SIDE = 2, BY_MAPPING = 4, BY_DISTANCE = 8 };
 enum {
@@ -138,131 +138,9 @@ static error_t parse(int key, char *value, struct argp_state *state, void *own) 
 
 /* ---- JSON ---- */
 
-static void metrics_members(json_out *json, const vlp_metrics *metrics) {
-    json_integer(json, "queries", metrics->queries);
-    json_number(json, "mrr", metrics->mrr);
-    json_number(json, "mr", metrics->mr);
-    json_number(json, "amri", metrics->amri);
-    json_number(json, "hits@1", metrics->hits1);
-    json_number(json, "hits@3", metrics->hits3);
-    json_number(json, "hits@10", metrics->hits10);
-}
-
-static void metrics_json(json_out *json, const char *key, const vlp_metrics *metrics) {
-    json_object(json, key);
-    metrics_members(json, metrics);
-    json_end_object(json);
-}
-
-typedef enum group_kind { GROUP_RELATION, GROUP_SIDE, GROUP_MAPPING, GROUP_DISTANCE } group_kind;
-static const char *const group_names[] = {"relation", "side", "mapping", "distance"};
-
-/* The text of the value of a group; NULL for a number. `labels`: for people. */
-static const char *group_text(const vlp_dataset *data, group_kind kind, int32_t value, bool labels) {
-    switch (kind) {
-    case GROUP_RELATION:
-        return labels ? cli_relation(data, value) : vlp_dataset_relation_name(data, value);
-    case GROUP_SIDE:
-        return value ? "tail" : "head";
-    case GROUP_MAPPING:
-        return mapping_names[value];
-    default:
-        return value < 0 ? "no path" : NULL;
-    }
-}
-
-static void groups_json(json_out *json, const vlp_dataset *data, group_kind kind,
-                        const vlp_groups *groups) {
-    char key[32];
-    snprintf(key, sizeof key, "by_%s", group_names[kind]);
-    json_array(json, key);
-    for (int64_t i = 0; i < groups->count; i++) {
-        const char *text = group_text(data, kind, groups->items[i].value, false);
-        json_object(json, NULL);
-        if (text && groups->items[i].value >= 0)
-            json_string(json, group_names[kind], text);
-        else if (text)
-            json_string(json, group_names[kind], NULL);
-        else
-            json_integer(json, group_names[kind], groups->items[i].value);
-        metrics_members(json, &groups->items[i].metrics);
-        component_parts_json(json, groups->items[i].alone);
-        json_end_object(json);
-    }
-    json_end_array(json);
-}
-
-static void among_json(json_out *json, const vlp_evaluation *evaluation) {
-    json_object(json, "among");
-    json_integer(json, "candidates", evaluation->among);
-    json_number(json, "hits@10", evaluation->hits10_among.middle);
-    json_array(json, "hits@10_interval");
-    json_number(json, NULL, evaluation->hits10_among.low);
-    json_number(json, NULL, evaluation->hits10_among.high);
-    json_end_array(json);
-    json_number(json, "baseline_pagerank", evaluation->pagerank_hits10_among);
-    json_end_object(json);
-}
-
-/* What was drawn at random, and of how many; nothing where nothing was. */
-static void sampled_json(json_out *json, const vlp_dataset *data, const vlp_evaluation *evaluation) {
-    if (evaluation->triples < evaluation->split_triples) {
-        json_object(json, "sampled_triples");
-        json_integer(json, "triples", evaluation->triples);
-        json_integer(json, "of", evaluation->split_triples);
-        json_end_object(json);
-    }
-    if (evaluation->sample > 0) {
-        json_object(json, "sampled_candidates");
-        json_integer(json, "candidates", evaluation->sample);
-        json_integer(json, "of", vlp_dataset_entity_count(data));
-        json_end_object(json);
-    }
-}
-
 static void print_json(const vlp_dataset *data, const vlp_evaluation *evaluation) {
-    json_out out = json_start(stdout), *json = &out;
-    json_object(json, NULL);
-    json_string(json, "split", split_names[evaluation->split]);
-    json_integer(json, "queries", evaluation->queries);
-    sampled_json(json, data, evaluation);
-    metrics_json(json, "both", &evaluation->both);
-    metrics_json(json, "head", &evaluation->head);
-    metrics_json(json, "tail", &evaluation->tail);
-    metrics_json(json, "optimistic", &evaluation->optimistic);
-    metrics_json(json, "pessimistic", &evaluation->pessimistic);
-    if (evaluation->horizontal_only)
-        json_string(json, "lambda", NULL);
-    else
-        json_number(json, "lambda", evaluation->lambda);
-    json_number(json, "macro_mrr", evaluation->macro_mrr);
-    json_array(json, "mrr_interval");
-    json_number(json, NULL, evaluation->interval.low);
-    json_number(json, NULL, evaluation->interval.high);
-    json_end_array(json);
-    groups_json(json, data, GROUP_RELATION, &evaluation->by_relation);
-    groups_json(json, data, GROUP_SIDE, &evaluation->by_side);
-    groups_json(json, data, GROUP_MAPPING, &evaluation->by_mapping);
-    groups_json(json, data, GROUP_DISTANCE, &evaluation->by_distance);
-    for (int c = 0; c < VLP_COMPONENTS; c++)
-        if (component_has(evaluation->components, c))
-            metrics_json(json, vlp_component_name((vlp_component)c), &evaluation->alone[c]);
-    json_object(json, "weights");
-    component_parts_json(json, evaluation->weights);
-    json_end_object(json);
-    if (evaluation->control.queries) {
-        metrics_json(json, "control", &evaluation->control);
-        json_array(json, "control_gain_interval");
-        json_number(json, NULL, evaluation->control_gain.low);
-        json_number(json, NULL, evaluation->control_gain.high);
-        json_end_array(json);
-    }
-    if (isfinite(evaluation->auc_pr)) json_number(json, "auc_pr", evaluation->auc_pr);
-    metrics_json(json, "baseline_frequency", &evaluation->frequency);
-    metrics_json(json, "baseline_vote", &evaluation->vote);
-    if (evaluation->pagerank.queries) metrics_json(json, "baseline_pagerank", &evaluation->pagerank);
-    if (evaluation->among > 0) among_json(json, evaluation);
-    json_end_object(json);
+    json_out json = json_start(stdout);
+    evaluation_json(&json, data, evaluation);
     putchar('\n');
 }
 
@@ -304,8 +182,10 @@ static void print_groups(const vlp_dataset *data, group_kind kind, const vlp_gro
         if (component_has(components, c)) printf("  %6s", component_words_of[c].symbol);
     putchar('\n');
     for (int64_t i = 0; i < groups->count; i++) {
-        const char *text = group_text(data, kind, groups->items[i].value, true);
-        snprintf(number, sizeof number, "%d", groups->items[i].value);
+        int32_t value = groups->items[i].value;
+        const char *text =
+            kind == GROUP_RELATION ? cli_relation(data, value) : group_text(data, kind, value);
+        snprintf(number, sizeof number, "%d", value);
         print_columns(text ? text : number, &groups->items[i].metrics);
         for (int c = 0; c < VLP_COMPONENTS; c++)
             if (component_has(components, c)) printf("  %.4f", groups->items[i].alone[c]);
@@ -375,7 +255,8 @@ int cmd_eval(int argc, char **argv) {
         "Rank the answers of a split: two queries per triple, every entity a "
         "candidate, known answers filtered.\v"
         "In the JSON object, lambda is that of f = f_c + lambda f_g, and null where the run ranks "
-        "by f_g alone.",
+        "by f_g alone; gain is the MRR of f less that of each component alone: the bounds of its 95% "
+        "interval (paired bootstrap) around it.",
         eval_options,
         parse,
         1,

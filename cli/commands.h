@@ -12,6 +12,7 @@ int cmd_report(int argc, char **argv);
 int cmd_predict(int argc, char **argv);
 int cmd_score(int argc, char **argv);
 int cmd_mine(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 
 /* Subcommands of `vlp data`. */
 int cmd_data_stats(int argc, char **argv);

@@ -40,8 +40,3 @@ void component_parts_print(unsigned components, const double *parts) {
         gap = "  ";
     }
 }
-
-void component_parts_json(json_out *json, const double *parts) {
-    for (int c = 0; c < VLP_COMPONENTS; c++)
-        json_number(json, vlp_component_name((vlp_component)c), parts[c]);
-}

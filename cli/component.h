@@ -2,7 +2,7 @@
 #ifndef VLP_CLI_COMPONENT_H
 #define VLP_CLI_COMPONENT_H
 
-#include "json.h"
+#include "results_json.h"
 #include "vlp.h"
 
 typedef struct component_words {
@@ -26,8 +26,5 @@ void component_formula(char *text, size_t size, unsigned components, const doubl
 
 /* "   f_c  0.5123  f_g   3.2100": the scores by component, where there are several. */
 void component_parts_print(unsigned components, const double *parts);
-
-/* A member for each component: its score before its weight, null where the run does not have it. */
-void component_parts_json(json_out *json, const double *parts);
 
 #endif

@@ -21,6 +21,8 @@ static const cli_command commands[] = {
      cmd_score},
     {"mine", "RUN [-k K] [--relation NAME]", "The most likely missing triples of the graph", cmd_mine},
     {"export", "RUN --npy DIR", "Write a run's tables as numpy arrays", cmd_export},
+    {"serve", "RUN [--port N] [--host ADDRESS --token-file FILE]",
+     "Serve a run over HTTP, with a page to ask it from a browser", cmd_serve},
     {"report", "RUN... -o FILE.html", "Write a page about one or more runs", cmd_report},
     {0}};
 

@@ -149,8 +149,11 @@ static int compare(const void *left, const void *right) {
 }
 
 static void print_reference(const vlp_dataset *data, vlp_answer_reference reference) {
-    printf("%d hop%s  %s  %s  %s\n", reference.distance, reference.distance == 1 ? " " : "s",
-           predicting_readable(data, reference.triple.head),
+    if (reference.distance < 0) /* chosen at random: its distance was not looked at */
+        printf("random  ");
+    else
+        printf("%d hop%s  ", reference.distance, reference.distance == 1 ? " " : "s");
+    printf("%s  %s  %s\n", predicting_readable(data, reference.triple.head),
            text_shown(cli_relation(data, reference.triple.relation)),
            predicting_readable(data, reference.triple.tail));
 }

@@ -62,6 +62,8 @@ void report_setup(html_out *out, const report *page);
 void report_entity(html_out *out, const vlp_dataset *data, int32_t entity);
 /* The label, or the name. */
 const char *report_entity_text(const vlp_dataset *data, int32_t entity);
+/* A rank, which is a multiple of one half: "58,408.5". */
+void report_rank(html_out *out, double rank);
 /* The last part of a path. */
 const char *report_base_name(const char *path);
 /* The names of the runs with their colours. */

@@ -237,9 +237,26 @@ static void query(html_out *out, const vlp_dataset *data, const vlp_query *query
         report_entity(out, data, query->entity);
 }
 
+/* The filtered rank of the held-out answer, and why it may differ from its position in the list:
+ * `position` from 1, 0 where it is not in it. */
+static void rank_text(html_out *out, const report_run *run, int32_t truth, double rank, int position) {
+    html_put(out, "<p class=\"small\">Held-out answer: ");
+    report_entity(out, run->data, truth);
+    html_put(out, ", <b>filtered rank ");
+    report_rank(out, rank);
+    html_put(out, "</b>.");
+    if (position == 0 ? rank <= REPORT_ANSWERS : rank < position)
+        html_put(out, position == 0
+                          ? " It is not in the list: other true answers above it are not counted."
+                          : " The filtered rank does not count the other true answers above it.");
+    if (rank > floor(rank) || (position > 0 && rank > position))
+        html_put(out, " It shares its score with others, and the mean of their ranks.");
+    html_put(out, "</p>\n");
+}
+
 static void answer_list(html_out *out, const report *page, const report_run *run,
                         const vlp_answers *answers, int32_t truth, double rank) {
-    bool found = false;
+    int position = 0;
     html_put(out, "<ol>\n");
     for (int32_t i = 0; i < answers->prediction_count; i++) {
         const vlp_prediction *prediction = &answers->predictions[i];
@@ -250,15 +267,11 @@ static void answer_list(html_out *out, const report *page, const report_run *run
         html_put(out, "</span>");
         if (is_right(run->data, page->split, &answers->query, prediction->entity))
             html_put(out, " <span class=\"tag good\">&#10003; held out, true</span>");
-        found = found || prediction->entity == truth;
+        if (prediction->entity == truth) position = i + 1;
         html_put(out, "</li>\n");
     }
     html_put(out, "</ol>\n");
-    html_put(out, "<p class=\"small\">The held-out answer");
-    if (!found) html_put(out, " ");
-    if (!found) report_entity(out, run->data, truth);
-    html_print(out, " has rank %s%s.</p>\n", cli_count((int64_t)rank),
-               rank > floor(rank) ? " and a half" : "");
+    rank_text(out, run, truth, rank, position);
 }
 
 static void reference_list(html_out *out, const report_run *run, const vlp_answers *answers) {
@@ -300,6 +313,8 @@ static void run_example(html_out *out, const report *page, const report_group *g
     }
     answer_list(out, page, run, answers, group->truths[example],
                 vlp_evaluation_rank(run->evaluation, VLP_BY_F, group->places[example]));
+    /* A run alone has its graphs beside its answers, several have them below. */
+    if (group->count == 1) html_put(out, "</div>\n<div>\n");
     if (run->explained && answers->prediction_count > 0)
         report_paths(out, run->data, vlp_predictions_get(run->explained, example));
     bool shown = component_has(run->info.components, VLP_VERTICAL) ||
@@ -324,10 +339,14 @@ static bool any_has(const report *page, vlp_component component) {
 static void explain_section(html_out *out, const report *page) {
     html_print(out,
                "<p>The queries are a random sample of all queries of <i>%s</i> (seed %llu), whether the "
-               "runs are right or wrong. Known answers of train%s are filtered. ",
+               "runs are right or wrong. The lists leave out known answers of train%s. ",
                report_split_name(page->split), (unsigned long long)page->seed,
                page->split == VLP_TEST ? " and valid" : "");
-    html_put(out, "</p>\n");
+    html_print(out,
+               "The <b>filtered rank</b> of a held-out answer also leaves out the other true answers of "
+               "<i>%s</i>, as the evaluation does, so it may be smaller than the position in the "
+               "list.</p>\n",
+               report_split_name(page->split));
     bool paths = any_has(page, VLP_PATH);
     if (paths)
         html_put(out, "<p>The graphs of paths show chains of known triples from the entity of the query "
@@ -359,7 +378,8 @@ void report_examples(html_out *out, const report *page) {
         for (int i = 0; i < group->examples; i++) {
             html_put(out, "<article class=\"example\"><h3>");
             query(out, data, &group->queries[i]);
-            html_put(out, "</h3>\n<div class=\"sides\">\n");
+            html_put(out, group->count == 1 ? "</h3>\n<div class=\"sides alone\">\n"
+                                            : "</h3>\n<div class=\"sides\">\n");
             for (int r = 0; r < group->count; r++) run_example(out, page, group, group->runs[r], i);
             html_put(out, "</div></article>\n");
         }

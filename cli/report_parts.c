@@ -1,4 +1,4 @@
-/* Training curves, breakdowns, calibration, data and settings. */
+/* Breakdowns, calibration, data and settings. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,66 +6,6 @@
 #include "cli.h"
 #include "component.h"
 #include "report.h"
-
-/* ---- Curves -------------------------------------------------------------------------------------- */
-
-/* Of a component's loss, or of the validation MRR where `component` is -1. */
-static void curve(html_out *out, const report *page, const chart *plot, int component) {
-    chart_series series[REPORT_MAX_RUNS] = {0};
-    chart_point *points[REPORT_MAX_RUNS] = {NULL};
-    int used = 0;
-    for (int i = 0; i < page->count; i++) {
-        const report_run *run = &page->runs[i];
-        if (component >= 0 && !component_has(run->info.components, component)) continue;
-        points[used] = calloc((size_t)run->history->count + 1, sizeof *points[used]);
-        if (!points[used]) continue;
-        for (int64_t j = 0; j < run->history->count; j++) {
-            const vlp_history_point *point = &run->history->items[j];
-            points[used][j] = (chart_point){
-                (double)point->step, component < 0 ? point->valid_mrr : point->losses[component], 0};
-        }
-        series[used] = (chart_series){points[used], run->history->count, run->number,
-                                      page->count > 1 ? run->name : NULL};
-        used++;
-    }
-    chart_lines(out, plot, series, used);
-    for (int i = 0; i < used; i++) free(points[i]);
-}
-
-void report_curves(html_out *out, const report *page) {
-    report_run *all[REPORT_MAX_RUNS];
-    for (int i = 0; i < page->count; i++) all[i] = (report_run *)(uintptr_t)&page->runs[i];
-    html_put(out, "<section id=\"training\"><h2>Training</h2>\n");
-    html_put(
-        out,
-        "<p>Recorded at every evaluation on the validation split. A loss is that of one step; losses of "
-        "different settings are not comparable.</p>\n");
-    if (page->count > 1) report_legend(out, all, page->count);
-    html_put(out, "<div class=\"charts\">\n");
-    curve(out, page, &(chart){"Validation MRR", "step", "MRR", false, false}, -1);
-    for (int c = 0; c < VLP_COMPONENTS; c++)
-        curve(out, page, &(chart){component_words_of[c].curve, "step", "loss", false, false}, c);
-    html_put(out, "</div>\n");
-    report_table_begin(out, "Saved weights");
-    html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">run</th><th scope=\"col\">model</th>"
-                  "<th scope=\"col\">saved at step</th><th scope=\"col\">validation MRR</th>"
-                  "<th scope=\"col\">trained by</th></tr></thead><tbody>\n");
-    for (int i = 0; i < page->count; i++) {
-        const report_run *run = &page->runs[i];
-        html_put(out, "<tr><th scope=\"row\">");
-        html_name(out, run->name);
-        html_put(out, "</th><td>");
-        html_text(out, run->info.model);
-        html_print(out, ", dim %d</td><td>%s</td><td>", run->info.dim, cli_count(run->info.step));
-        html_number(out, run->info.valid_mrr, 4);
-        html_put(out, "</td><td>vlp ");
-        html_text(out, vlp_run_version(run->run));
-        html_put(out, "</td></tr>\n");
-    }
-    html_put(out, "</tbody>");
-    report_table_end(out);
-    html_put(out, "</section>\n");
-}
 
 /* ---- Breakdowns ---------------------------------------------------------------------------------- */
 
@@ -161,7 +101,7 @@ static void breakdown_head(html_out *out, const report_group *group, const char 
     html_put(out, "</tr></thead><tbody>\n");
 }
 
-enum { MAX_OPEN_ROWS = 20 };
+enum { MAX_OPEN_ROWS = 40 };
 
 static void breakdown_table(html_out *out, const report_group *group, breakdown by, const char *what) {
     const vlp_groups *groups = groups_of(group->runs[0], by);
@@ -184,36 +124,46 @@ static void breakdown_table(html_out *out, const report_group *group, breakdown 
     free(order);
 }
 
-void report_breakdowns(html_out *out, const report *page) {
+/* A breakdown of every group of runs. */
+static void breakdown_part(html_out *out, const report *page, breakdown by) {
     static const struct {
-        breakdown by;
         const char *title, *what, *help;
-    } tables[] = {
-        {BY_DISTANCE, "By distance", "distance",
-         "Undirected hops between the entity of the query and its answer over all relations of the "
-         "training split. Scores do not use this distance."},
-        {BY_MAPPING, "By mapping", "mapping",
-         "Whether a head entity of the relation has many tail entities (1-N), a tail entity many head "
-         "entities (N-1), both or neither: many is an average of at least 1.5 in the training split."},
-        {BY_SIDE, "By side", "side", "The entity of the triple to predict."},
-        {BY_RELATION, "By relation", "relation", "Queries in both directions."}};
-    html_put(out, "<section id=\"breakdowns\"><h2>Breakdowns</h2>\n");
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        html_put(out, "<h3>");
-        html_put(out, tables[i].title);
-        html_put(out, "</h3>\n<p class=\"soft small\">");
-        html_put(out, tables[i].help);
-        html_put(out, "</p>\n");
-        for (int j = 0; j < page->group_count; j++) {
-            if (page->group_count > 1) {
-                html_put(out, "<h4>");
-                html_name(out, report_base_name(page->groups[j].runs[0]->info.data));
-                html_put(out, "</h4>\n");
-            }
-            breakdown_table(out, &page->groups[j], tables[i].by, tables[i].what);
+    } words[] = {
+        [BY_DISTANCE] = {"By distance", "distance",
+                         "Undirected hops between the entity of the query and its answer over all "
+                         "relations of the training split. Scores do not use this distance."},
+        [BY_MAPPING] = {"By mapping", "mapping",
+                        "Whether a head entity of the relation has many tail entities (1-N), a tail "
+                        "entity many head entities (N-1), both or neither: many is an average of at "
+                        "least 1.5 in the training split."},
+        [BY_SIDE] = {"By side", "side", "The entity of the triple to predict."},
+        [BY_RELATION] = {"By relation", "relation", "Queries in both directions."}};
+    html_put(out, "<h3>");
+    html_put(out, words[by].title);
+    html_put(out, "</h3>\n<p class=\"soft small\">");
+    html_put(out, words[by].help);
+    html_put(out, "</p>\n");
+    for (int i = 0; i < page->group_count; i++) {
+        if (page->group_count > 1) {
+            html_put(out, "<h4>");
+            html_name(out, report_base_name(page->groups[i].runs[0]->info.data));
+            html_put(out, "</h4>\n");
         }
+        breakdown_table(out, &page->groups[i], by, words[by].what);
     }
-    html_put(out, "</section>\n");
+}
+
+/* Relations beside the other breakdowns, where the tables of the runs leave space for it. */
+void report_breakdowns(html_out *out, const report *page) {
+    enum { MAX_BESIDE = 2 };
+    html_put(out, "<section id=\"breakdowns\"><h2>Breakdowns</h2>\n");
+    html_put(out, page->count <= MAX_BESIDE ? "<div class=\"columns\"><div>\n" : "<div><div>\n");
+    breakdown_part(out, page, BY_DISTANCE);
+    breakdown_part(out, page, BY_MAPPING);
+    breakdown_part(out, page, BY_SIDE);
+    html_put(out, "</div><div>\n");
+    breakdown_part(out, page, BY_RELATION);
+    html_put(out, "</div></div></section>\n");
 }
 
 /* ---- Calibration --------------------------------------------------------------------------------- */
@@ -260,7 +210,7 @@ void report_calibration(html_out *out, const report *page) {
         series[used] = (chart_series){points[used], VLP_CALIBRATION_BINS, run->number, NULL};
         used++;
     }
-    html_put(out, "<section id=\"calibration\"><h2>Calibration</h2>\n");
+    html_put(out, "<section id=\"calibration\"><h2>Calibration</h2>\n<div class=\"columns\"><div>\n");
     html_put(out,
              "<p>Of triples with a predicted probability of 0.8, 80% should be true. Triples of the "
              "validation split are compared with as many corruptions, half of them with an entity "
@@ -268,18 +218,21 @@ void report_calibration(html_out *out, const report *page) {
              "probabilities fitted on the other. Calibrated probabilities are on the diagonal; the "
              "size of a dot shows the number of triples.</p>\n");
     if (used == 0) {
-        html_put(out, "<p class=\"soft\">No run has valid triples to calibrate on.</p></section>\n");
+        html_put(
+            out,
+            "<p class=\"soft\">No run has valid triples to calibrate on.</p></div></div></section>\n");
         return;
     }
     if (used > 1) report_legend(out, shown, used);
+    report_fold_begin(out, "Calibration as tables");
+    for (int i = 0; i < used; i++) calibration_table(out, shown[i]);
+    report_fold_end(out);
+    html_put(out, "</div><div>\n");
     chart_lines(out,
                 &(chart){"Predicted probability and observed share", "predicted probability",
                          "observed share", true, true},
                 series, used);
-    report_fold_begin(out, "Calibration as tables");
-    for (int i = 0; i < used; i++) calibration_table(out, shown[i]);
-    report_fold_end(out);
-    html_put(out, "</section>\n");
+    html_put(out, "</div></div></section>\n");
 }
 
 /* ---- Data and settings --------------------------------------------------------------------------- */

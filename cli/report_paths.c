@@ -5,21 +5,24 @@
 #include "cli.h"
 #include "report.h"
 
-/* From left to right: the entity of the query, the entities of the paths by hops, the answer. The
- * heaviest path is the first row; the others hang below it, each on a row of its own as far as its
- * entities are not those of a heavier one. */
+/* From left to right: the entity of the query, the entities of the paths, the answer. An entity is to
+ * the right of those before it on every path, where paths agree on the order. The heaviest path is the
+ * first row; the others are below it, each on a row of its own as far as its entities are not those of a
+ * heavier one. */
 
 enum {
     MAX_NODES = VLP_MAX_PATHS * 16 + 2,
     MAX_EDGES = VLP_MAX_PATHS * 16,
-    COLUMN = 165,
+    COLUMN = 170,
     ROW = 62,
     HEAD = 40,
-    FOOT = 34,
-    LEFT = 80,
-    RIGHT = 80,
-    NODE_COLUMNS = 20,
-    RELATION_COLUMNS = 18
+    FOOT = 12,
+    LEFT = 82,
+    RIGHT = 82,
+    NODE_COLUMNS = 21,
+    RELATION_COLUMNS = 20,
+    LINE = 14, /* height of a text */
+    BELOW = 17 /* from a node to the text below it */
 };
 
 typedef struct path_node {
@@ -33,8 +36,9 @@ typedef struct path_edge {
     int from, to; /* nodes, in the order of the path */
     int row;      /* that it hangs down to, between the query's entity and the answer */
     bool forward;
-    double weight; /* of all paths through it */
-    bool rests;    /* the answer falls without it and the others of its kind */
+    double weight;           /* of all paths through it */
+    bool rests;              /* the answer falls without it and the others of its kind */
+    double label_x, label_y; /* where its relation is drawn */
 } path_edge;
 
 typedef struct picture {
@@ -42,7 +46,7 @@ typedef struct picture {
     path_node nodes[MAX_NODES]; /* the query's entity is the first, the answer the second */
     path_edge edges[MAX_EDGES];
     int node_count, edge_count;
-    int columns, rows;
+    int columns, rows, height;
     double heaviest;
 } picture;
 
@@ -52,17 +56,9 @@ static int find_node(picture *drawn, int32_t entity) {
     return -1;
 }
 
-static bool occupied(const picture *drawn, int column, int row) {
-    for (int i = 2; i < drawn->node_count; i++)
-        if (drawn->nodes[i].column == column && drawn->nodes[i].row == row) return true;
-    return false;
-}
-
 static int add_node(picture *drawn, int32_t entity, int column, int row) {
     int at = find_node(drawn, entity);
     if (at >= 0) return at;
-    while (occupied(drawn, column, row)) row++;
-    if (row >= drawn->rows) drawn->rows = row + 1;
     drawn->nodes[drawn->node_count] = (path_node){.entity = entity, .column = column, .row = row};
     return drawn->node_count++;
 }
@@ -109,15 +105,70 @@ static void collect(picture *drawn, int32_t entity, const vlp_prediction *best) 
         }
         if (path->count == 1 && i >= drawn->rows) drawn->rows = i + 1;
     }
+}
+
+/* Moves entities to the right until every triple of a path leads there. Paths that disagree about the
+ * order have none: entities then keep the column of the heaviest path they are on. */
+static void order_columns(picture *drawn) {
+    int columns[MAX_NODES];
+    bool moved = true;
+    for (int i = 0; i < drawn->node_count; i++) columns[i] = drawn->nodes[i].column;
+    for (int round = 0; moved && round <= drawn->node_count; round++) {
+        moved = false;
+        for (int i = 0; i < drawn->edge_count; i++) {
+            const path_edge *edge = &drawn->edges[i];
+            if (edge->to == 1 || columns[edge->to] > columns[edge->from]) continue;
+            columns[edge->to] = columns[edge->from] + 1;
+            moved = true;
+        }
+    }
+    for (int i = 2; i < drawn->node_count; i++) {
+        if (!moved) drawn->nodes[i].column = columns[i];
+        if (drawn->nodes[i].column >= drawn->columns) drawn->columns = drawn->nodes[i].column + 1;
+    }
     drawn->nodes[1].column = drawn->columns;
 }
 
+static bool occupied(const picture *drawn, int before, int column, int row) {
+    for (int i = 2; i < before; i++)
+        if (drawn->nodes[i].column == column && drawn->nodes[i].row == row) return true;
+    return false;
+}
+
+/* Below the end of an edge where curves do not meet, of those into the answer the begin, and below the
+ * labels that are there already. */
+static void place_relation(picture *drawn, int number) {
+    path_edge *edge = &drawn->edges[number];
+    const path_node *from = &drawn->nodes[edge->from], *to = &drawn->nodes[edge->to];
+    double x = to->x - 0.4 * COLUMN, y = to->y;
+    if (edge->to == 1) x = edge->from == 0 ? (from->x + to->x) / 2 : from->x + 0.4 * COLUMN;
+    if (edge->to == 1) y = from->y + edge->row * ROW;
+    y += BELOW;
+    for (int i = 0; i < number;) {
+        const path_edge *other = &drawn->edges[i++];
+        if (fabs(other->label_x - x) > 0.7 * COLUMN || fabs(other->label_y - y) >= LINE) continue;
+        y = other->label_y + LINE;
+        i = 0;
+    }
+    edge->label_x = x;
+    edge->label_y = y;
+    drawn->height = (int)fmax(drawn->height, y + LINE);
+}
+
 static void lay_out(picture *drawn) {
+    order_columns(drawn);
+    for (int i = 2; i < drawn->node_count; i++) {
+        path_node *node = &drawn->nodes[i];
+        while (occupied(drawn, i, node->column, node->row)) node->row++;
+        if (node->row >= drawn->rows) drawn->rows = node->row + 1;
+    }
     for (int i = 0; i < drawn->node_count; i++) {
         path_node *node = &drawn->nodes[i];
         node->x = LEFT + (double)node->column * COLUMN;
         node->y = HEAD + (double)node->row * ROW;
     }
+    drawn->height = HEAD + (drawn->rows - 1) * ROW + FOOT;
+    for (int i = 0; i < drawn->edge_count; i++) place_relation(drawn, i);
 }
 
 static void triple_text(html_out *out, const vlp_dataset *data, vlp_triple triple) {
@@ -149,14 +200,9 @@ static void draw_edge(html_out *out, const picture *drawn, const path_edge *edge
         html_print(out, "<path class=\"tip%s\" d=\"M%.1f %.1fl10 -5.5v11z\"/>", kind, x1 - 1, from->y);
 }
 
-/* Below the end where curves do not meet: of those into the answer the begin. Relations come after all
- * curves, so that none crosses them. */
 static void draw_relation(html_out *out, const picture *drawn, const path_edge *edge) {
-    const path_node *from = &drawn->nodes[edge->from], *to = &drawn->nodes[edge->to];
-    double share = edge->from == 0 && edge->to == 1 ? 0.5 : edge->to == 1 ? 0.38 : 0.62;
     html_print(out, "<text class=\"t halo\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\"><title>",
-               from->x + share * (to->x - from->x),
-               (edge->to == 1 ? from : to)->y + edge->row * ROW + 17);
+               edge->label_x, edge->label_y);
     triple_text(out, drawn->data, edge->triple);
     html_put(out, "</title>");
     html_text_short(out, cli_relation(drawn->data, edge->triple.relation), RELATION_COLUMNS);
@@ -181,18 +227,19 @@ static void draw(html_out *out, const vlp_dataset *data, int32_t entity, const v
     picture whole = {.data = data}, *drawn = &whole;
     collect(drawn, entity, best);
     lay_out(drawn);
-    int width = LEFT + drawn->columns * COLUMN + RIGHT, height = HEAD + (drawn->rows - 1) * ROW + FOOT;
+    int width = LEFT + drawn->columns * COLUMN + RIGHT;
     html_print(
         out,
         "<figure class=\"graph paths\"><div class=\"scroll\" role=\"region\" tabindex=\"0\" "
         "aria-label=\"Paths as a graph\"><svg role=\"img\" width=\"%d\" height=\"%d\" viewBox=\"0 0 "
         "%d %d\" aria-label=\"",
-        width, height, width, height);
+        width, drawn->height, width, drawn->height);
     html_put(out, "Paths of known triples from ");
     html_text(out, report_entity_text(data, entity));
     html_put(out, " to the first answer, ");
     html_text(out, report_entity_text(data, best->entity));
     html_put(out, "; the list of paths follows\">");
+    /* Relations come after all curves, so that none crosses them. */
     for (int i = 0; i < drawn->edge_count; i++) draw_edge(out, drawn, &drawn->edges[i]);
     for (int i = 0; i < drawn->edge_count; i++) draw_relation(out, drawn, &drawn->edges[i]);
     for (int i = 0; i < drawn->node_count; i++) draw_node(out, drawn, i);
@@ -211,15 +258,19 @@ static void triple_markup(html_out *out, const vlp_dataset *data, vlp_triple tri
 
 static void support_text(html_out *out, const vlp_dataset *data, const vlp_support *support) {
     if (support->count == 0) {
-        html_print(out,
-                   "<p class=\"small\">No set of four known triples was found without which the first "
-                   "answer falls from rank %g.</p>\n",
-                   support->rank_before);
+        html_put(out,
+                 "<p class=\"small\">No set of four known triples was found without which the first "
+                 "answer falls from rank ");
+        report_rank(out, support->rank_before);
+        html_put(out, ".</p>\n");
         return;
     }
-    html_print(out, "<p class=\"small\">Without %s the first answer falls from rank %g to %g:</p>\n<ul>",
-               support->count == 1 ? "this known triple" : "these known triples", support->rank_before,
-               support->rank);
+    html_print(out, "<p class=\"small\">Without %s the first answer falls from rank ",
+               support->count == 1 ? "this known triple" : "these known triples");
+    report_rank(out, support->rank_before);
+    html_put(out, " to ");
+    report_rank(out, support->rank);
+    html_put(out, ":</p>\n<ul>");
     for (int32_t i = 0; i < support->count; i++) {
         html_put(out, "<li>");
         triple_markup(out, data, support->triples[i]);

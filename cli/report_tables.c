@@ -32,6 +32,11 @@ void report_entity(html_out *out, const vlp_dataset *data, int32_t entity) {
     html_put(out, "</span>");
 }
 
+void report_rank(html_out *out, double rank) {
+    html_put(out, cli_count((int64_t)rank));
+    if (rank > floor(rank)) html_put(out, ".5");
+}
+
 void report_legend(html_out *out, report_run *const *runs, int count) {
     html_put(out, "<ul class=\"legend\">");
     for (int i = 0; i < count; i++) {
@@ -110,6 +115,15 @@ static void tile(html_out *out, const char *name, double value, int digits, cons
     html_put(out, "</span>");
 }
 
+/* Whether f = f_g: no other component has a weight. */
+static bool embeddings_alone(const vlp_evaluation *evaluation) {
+    for (int c = 0; c < VLP_COMPONENTS; c++)
+        if (component_has(evaluation->components, c) && c != VLP_HORIZONTAL &&
+            evaluation->weights[c] > 0)
+            return false;
+    return component_has(evaluation->components, VLP_HORIZONTAL);
+}
+
 static void tiles(html_out *out, const report_run *run) {
     const vlp_evaluation *evaluation = run->evaluation;
     html_put(out, "<ul class=\"tiles\">\n");
@@ -121,11 +135,11 @@ static void tiles(html_out *out, const report_run *run) {
     html_put(out, "</li>\n");
     tile(out, "Hits@10", 100 * evaluation->both.hits10, 1, "&nbsp;%");
     html_put(out, "</li>\n<li><b>");
-    if (evaluation->horizontal_only) {
-        html_put(out, "f = f<sub>g</sub></b><span>references unused: ");
-        html_put(out, component_has(evaluation->components, VLP_VERTICAL)
-                          ? "f<sub>g</sub> alone had the best validation MRR"
-                          : "the run has no vertical aggregator");
+    if (embeddings_alone(evaluation)) {
+        html_put(out, "f = f<sub>g</sub></b><span>");
+        html_put(out, evaluation->components == 1u << VLP_HORIZONTAL
+                          ? "the run has embeddings alone"
+                          : "references unused: f<sub>g</sub> alone had the best validation MRR");
         html_put(out, "</span></li>\n</ul>\n");
         return;
     }
@@ -307,11 +321,10 @@ void report_results(html_out *out, const report *page) {
     html_put(out, "<section id=\"results\"><h2>Results</h2>\n");
     html_print(
         out,
-        "<p>Ranks on <i>%s</i> are realistic: ties get the mean of their ranks. "
-        "&#955; in f = f<sub>c</sub> + &#955; f<sub>g</sub> was chosen on the validation split. The "
-        "baselines are not trained: the most frequent answers of the relation in the training split, "
-        "and "
-        "the answers of the references by frequency.</p>\n",
+        "<p>Ranks on <i>%s</i> are filtered and realistic: other known answers of the query do not "
+        "compete, and equal scores share the mean of their ranks. The weights of the components in f "
+        "were chosen on the validation split. The baselines are not trained: the most frequent answers "
+        "of the relation in the training split, and the answers of the references by frequency.</p>\n",
         report_split_name(page->split));
     report_table_begin(out, "Results of each run, its components and the baselines");
     html_put(out, "<thead><tr><th class=\"left\" scope=\"col\">ranked by</th>"

@@ -884,7 +884,8 @@ typedef struct vlp_run_info {
 /* Writes to *out; all zeros for a run that is NULL. */
 VLP_API void vlp_run_describe(vlp_run_info *out, const vlp_run *run);
 
-/* A reference of a query: a known triple, as it is in the graph, `distance` hops away. */
+/* A reference of a query: a known triple, as it is in the graph, `distance` hops away; -1 where the run
+ * was trained with references_choice = random. */
 typedef struct vlp_answer_reference {
     vlp_triple triple;
     int32_t distance;
@@ -1176,7 +1177,8 @@ typedef struct vlp_classification_options {
 #define VLP_CLASSIFICATION_OPTIONS_INIT                                                                 \
     { VLP_CLASSIFICATION_OPTIONS_VERSION, 2, 10, 0, NULL }
 /* Fits thresholds and puts them into *out, to be freed with vlp_classification_free. VLP_ERROR_ARGUMENT
- * without a validation split. */
+ * without a validation split. They are kept in the run's folder (thresholds.safetensors) and used again
+ * as long as weights and options are the same; a folder that cannot be written is no error. */
 VLP_API vlp_status vlp_run_classify(vlp_classification **out, vlp_run *run,
                                     const vlp_classification_options *options);
 /* Whether a triple of the relation with this score is taken as true; false for NULL, for a relation out

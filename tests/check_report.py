@@ -130,6 +130,7 @@ def write_nasty(folder):
     with open(f"{folder}/labels.tsv", "w", encoding="utf-8") as file:
         for i, name in enumerate(names):
             file.write(f"{name}\t{NASTY[i % len(NASTY)]} {i}\n")
+        file.write("two on\tsecond <next> \u2192\n")
 
 
 TRAIN = ["-q", "--set", "batch=32", "--set", "negatives=8", "--set", "dim=8", "--set", "rate=0.02",
@@ -165,6 +166,82 @@ def check_contrast(source):
             check(f"{mode}: text and lines on {ground} have a contrast of 4.5", not low, str(low))
 
 
+def figures_of(source):
+    """The figures with a caption: caption without markup, and the source of the figure."""
+    return [(re.sub("<[^>]*>", "", caption), figure) for figure, caption in
+            re.findall(r"(<figure[^>]*><figcaption>(.*?)</figcaption>.*?</figure>)", source, re.S)]
+
+
+def check_curves(work):
+    """Losses only while their component is trained; a huge first one does not flatten the others."""
+    run("train", "people", "-o", "both", "--time", "off", "--set", "steps=60", *TRAIN, "--set", "path=on",
+        "--set", "path_layers=2", "--set", "path_passes=4", "--set", "eval_every=5", cwd=work)
+    run("report", "both", "-o", "both.html", "-q", cwd=work)
+    source, _ = check_page("embeddings and paths", f"{work}/both.html")
+    figures = dict(figures_of(source))
+    for title, low, high in (("Loss of the embeddings", 1, 60), ("Loss of the path model", 61, 10**9)):
+        points = re.findall(r"<title>([0-9.e+-]+) at ([0-9.e+]+)</title>", figures.get(title, ""))
+        check(f"{title}: only of the steps that train it",
+              len(points) > 1 and all(float(y) > 0 and low <= float(x) <= high for y, x in points),
+              str(points))
+
+    path = f"{work}/both/metrics.jsonl"
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    first = json.loads(lines[0])
+    first["loss_horizontal"] *= 1000
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join([json.dumps(first, separators=(",", ":")), *lines[1:]]) + "\n")
+    run("report", "both", "-o", "huge.html", "-q", cwd=work)
+    source, _ = check_page("a huge first loss", f"{work}/huge.html")
+    name, figure = next((pair for pair in figures_of(source) if "embeddings" in pair[0]), ("", ""))
+    heights = [float(y) for y, value in re.findall(r'<circle [^>]* cy="([0-9.]+)"[^>]*><title>([0-9.]+)', figure)
+               if float(value) < first["loss_horizontal"] / 10]
+    check("a huge first loss leaves the others apart", heights and max(heights) - min(heights) > 50,
+          str(heights))
+    check("what is above the axis is marked and named",
+          "1 value above" in name and f"{first['loss_horizontal']:.4g} at 5" in figure, name)
+
+
+def check_examples(work):
+    """The filtered rank of a held-out answer is its position in the list less the other true ones."""
+    run("report", "both", "-o", "family.html", "-q", "--examples", "40", cwd=work)
+    source, _ = check_page("many examples", f"{work}/family.html")
+    articles = re.findall(r'<article class="example">(.*?)</article>', source, re.S)
+    seen, wrong, explained = 0, [], 0
+    for article in articles:
+        rows = re.findall(r"<li>(.*?)</li>", article.split("</ol>")[0], re.S)
+        scores = [re.search(r'soft small">([^<]*)<', row).group(1) for row in rows]
+        held, rank, after = re.search(r"Held-out answer: (.*?), <b>filtered rank ([0-9,.]+)</b>(.*?)</p>",
+                                      article, re.S).groups()
+        position = next((i for i, row in enumerate(rows) if row.startswith(held)), None)
+        if position is None or scores.count(scores[position]) > 1:
+            continue
+        above = sum("held out, true" in row for row in rows[:position])
+        seen += 1
+        if float(rank.replace(",", "")) != position + 1 - above:
+            wrong.append((position, above, rank))
+        explained += ("does not count the other true answers" in after) == (above > 0)
+    check("every example names the filtered rank", len(articles) == 40)
+    check("the filtered rank is the position less other true answers", seen > 5 and not wrong, str(wrong))
+    check("it is explained where the two differ", explained == seen, f"{explained} of {seen}")
+    short = [(title, text) for title, text in re.findall(r"<title>([^<]*)</title>([^<]*)</text>", source)
+             if text.endswith("…")]
+    check("shortened labels are there in full on hover",
+          len(re.findall(r">[^<]*…</text>", source)) == len(short) > 0
+          and all(text[:-1] in title for title, text in short), str(short[:3]))
+
+
+def check_path_alone(work):
+    run("train", "people", "-o", "paths", "-q", "--time", "off", "--set", "model=none", "--set", "path=on",
+        "--set", "vertical=off", "--set", "path_layers=2", "--set", "path_passes=0.2", cwd=work)
+    run("report", "paths", "-o", "paths.html", "-q", "--examples", "2", cwd=work)
+    source, _ = check_page("paths alone", f"{work}/paths.html")
+    check("a run of paths alone is called that",
+          "f = f<sub>p</sub></b><span>the run has no embeddings" in source and "none, dim" not in source)
+    check("one evaluation is no curve", "There is no curve" in source)
+
+
 def main():
     with tempfile.TemporaryDirectory() as work:
         write_nasty(f"{work}/nasty & <odd>")
@@ -186,7 +263,13 @@ def main():
         texts = [text for tag, text in page.text if tag in ("bdi", "title")]
         seen = [name for name in NASTY if any(name.replace("\x85", "\ufffd") in text for text in texts)]
         check("labels of every kind are there as text", len(seen) >= len(NASTY) - 2, str(seen))
+        check("relations are shown by their labels",
+              any("second <next> \u2192" in text for text in texts) and "two on" not in texts)
         check("the data set's name is text", any("nasty & <odd>" in text for text in texts))
+
+        check_curves(work)
+        check_examples(work)
+        check_path_alone(work)
 
         figures = json.loads(run("eval", "one", "--json", "-q", cwd=work))
         cells = [text for tag, text in page.text if tag in ("td", "b")]

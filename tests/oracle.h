@@ -101,7 +101,7 @@ void oracle_view_free(oracle_view *view);
 /* The references of `query`; `out` has room for options->count. Returns how many. */
 int32_t oracle_references(vlp_reference *out, const oracle_graph *graph, vlp_query query,
                           const vlp_reference_options *options, unsigned mistakes);
-/* The same with the limit of vlp_reference_finder_limit, above 0. */
+/* The same with the limit of vlp_reference_rule's edges, above 0. */
 int32_t oracle_references_within(vlp_reference *out, const oracle_graph *graph, vlp_query query,
                                  const vlp_reference_options *options, int64_t edges);
 

@@ -58,17 +58,21 @@ static void same_as_all(void **state) {
     enum { BATCH = 300 };
     vlp_dataset *dataset = open_graph();
     const vlp_graph *graph = dataset->graph;
-    static const int64_t limits[] = {0, 200};
-    for (int l = 0; l < 2; l++) {
+    static const vlp_reference_rule rules[] = {{.edges = 0},
+                                               {.edges = 200},
+                                               {.choice = VLP_REFERENCES_NEAREST_RANDOM, .seed = 5},
+                                               {.choice = VLP_REFERENCES_RANDOM, .seed = 5},
+                                               {.own_edge = true}};
+    for (int l = 0; l < 5; l++) {
         vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
         options.threads = 2;
         vlp_references *all = NULL;
-        assert_int_equal(vlp_graph_references_within(&all, graph, NULL, 0, &options, limits[l]), VLP_OK);
+        assert_int_equal(vlp_graph_references_by(&all, graph, NULL, 0, &options, &rules[l]), VLP_OK);
         for (int ahead = 0; ahead < 2; ahead++) {
             vlp_batch_references *batches = NULL;
             assert_int_equal(vlp_batch_references_new(&batches, graph, &options, SEED, BATCH, ahead),
                              VLP_OK);
-            vlp_batch_references_limit(batches, limits[l]);
+            assert_int_equal(vlp_batch_references_set(batches, &rules[l]), VLP_OK);
             double seconds = -1;
             assert_int_equal(vlp_batch_references_time(&seconds, batches), VLP_OK);
             assert_true(seconds > 0);

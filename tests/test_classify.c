@@ -159,12 +159,30 @@ static void thresholds_of_a_run(void **state) {
         vlp_classification *first = NULL, *second = NULL;
         must(vlp_run_classify(&first, tiny.run, &options));
         check_classes(&tiny, first, &options);
-        /* The same again. */
+        /* The same again: from the folder, and fitted anew where what is there is damaged. */
+        for (int damaged = 0; damaged < 2; damaged++) {
+            FILE *file = fopen(support_path(tiny.path, "thresholds.safetensors"), "r+");
+            assert_non_null(file);
+            fseek(file, -3, SEEK_END);
+            if (damaged) fputc('x', file);
+            fclose(file);
+            must(vlp_run_classify(&second, tiny.run, &options));
+            assert_true(first->threshold == second->threshold);
+            assert_true(first->positives == second->positives && first->negatives == second->negatives);
+            assert_true(first->accuracy == second->accuracy);
+            assert_true(first->test_true_rate == second->test_true_rate &&
+                        first->test_false_rate == second->test_false_rate &&
+                        first->test_accuracy == second->test_accuracy);
+            assert_memory_equal(first->relations, second->relations,
+                                (size_t)first->relation_count * sizeof *first->relations);
+            vlp_classification_free(second);
+        }
+        /* Other weights: what is there does not count. */
+        tiny.run->gate->fingerprint[0] = '\0';
+        tiny.run->progress.mixture.weights[VLP_HORIZONTAL] = 2;
+        vlp_run_set_graph(tiny.run, NULL); /* the predictors are made anew, with the other mixture */
         must(vlp_run_classify(&second, tiny.run, &options));
-        assert_true(first->threshold == second->threshold);
-        assert_true(first->test_accuracy == second->test_accuracy);
-        assert_memory_equal(first->relations, second->relations,
-                            (size_t)first->relation_count * sizeof *first->relations);
+        assert_false(first->threshold == second->threshold);
         vlp_classification_free(second);
         assert_false(vlp_classification_holds(first, -1, INFINITY));
         assert_false(vlp_classification_holds(first, first->relation_count, INFINITY));

@@ -187,7 +187,8 @@ static void test_limited(void **state) {
         for (int i = 0; i < LIMITS; i++) {
             int64_t edges = 1 + oracle_below(&random, 40);
             vlp_references *references = NULL;
-            vlp_reference_finder_limit(finder, edges);
+            assert_int_equal(vlp_reference_finder_set(finder, &(vlp_reference_rule){.edges = edges}),
+                             VLP_OK);
             assert_int_equal(vlp_reference_finder_find(&references, finder, NULL, 0), VLP_OK);
             for (int64_t q = 0; q < 2 * f.oracle.count; q++) {
                 vlp_reference expected[1024], free_items[1024];

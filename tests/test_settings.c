@@ -40,7 +40,7 @@ static const vlp_settings every_member = {
     /* loss */
     2, 9, 0, 1, 0.1, 0.2, 0.3, 0.4, 1, false, 0.5, 0.6, 0.65, 0.35,
     /* vertical */
-    false, 4, 2, 26, 2, 0.7, 0.8, 0.9, true, 11,
+    false, 4, 2, 26, 1, true, 2, 0.7, 0.8, 0.9, true, 11,
     /* path */
     true, 5, 16, 1, 1, 0.15, 0.26, 2.5, 22, 0.07, 23, 0.08, 0.09, 6, 0.11, 24,
     /* training */
@@ -49,7 +49,7 @@ static const char every_text[] =
     "rescal 7 3 l2 1.5 0.25 "
     "kvsall 9 uniform self-adversarial 0.1 0.2 0.3 0.4 paper off "
     "0.5 0.6 0.65 0.35 "
-    "off 4 2 26 ahead 0.7 0.8 0.9 on 11 "
+    "off 4 2 26 nearest-random on ahead 0.7 0.8 0.9 on 11 "
     "on 5 16 all pair 0.15 0.26 2.5 22 0.07 23 0.08 0.09 6 0.11 24 "
     "aggregator 12 13 bf16 adagrad 0.01 0.02 0.03 0.04 cosine 14 0.05 15 0.06 16 17 25 18 19 "
     "27 20 21";
@@ -602,6 +602,10 @@ static void test_check_model(void **state) {
                     "relation_prediction needs loss = cross-entropy, not kvsall");
     expect_together("model = complex\nlabel_smoothing = 0.1\nloss = cross-entropy\n",
                     "label_smoothing needs loss = kvsall, not cross-entropy");
+    expect_together("references_per_head = 1\nreferences_choice = nearest\n", NULL);
+    expect_together("references_per_head = 1\nreferences_choice = random\n",
+                    "references_per_head needs references_choice = nearest, not random; set it to 0");
+    expect_together("references_own_edge = on\nreferences_choice = nearest-random\n", NULL);
     expect_together("model = complex\nrelation_prediction = 4\nloss = cross-entropy\nn3 = 0.05\n", NULL);
 }
 

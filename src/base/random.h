@@ -46,6 +46,7 @@ enum vlp_stream {
     VLP_STREAM_GRAPH = 24,   /* the generated graph */
     VLP_STREAM_SAMPLE = 25,  /* triples and candidates of an evaluation */
     VLP_STREAM_PARTITIONS = 26,
+    VLP_STREAM_REFERENCES = 27,
     VLP_STREAM_TEST = 1000
 };
 

@@ -3,7 +3,7 @@
 #ifndef VLP_EVAL_COMPONENT_H
 #define VLP_EVAL_COMPONENT_H
 
-#include "graph/graph.h"
+#include "graph/reference.h"
 #include "model/model.h"
 
 typedef struct vlp_scorer_options {
@@ -13,7 +13,7 @@ typedef struct vlp_scorer_options {
     const vlp_graph *trained; /* what the model was trained on, whose mean degree is a constant of the
                                  path component; NULL: `graph` */
     int32_t references, references_per_head; /* as the aggregator was trained */
-    int64_t references_edges;                /* likewise */
+    vlp_reference_rule references_rule;      /* likewise */
     int32_t batch;                           /* queries at a time */
     int32_t columns;                         /* entities at a time */
     int32_t threads;

@@ -306,7 +306,7 @@ static vlp_status allocate(ranker *work, int32_t size) {
                                   .trained = work->options->trained,
                                   .references = work->options->references,
                                   .references_per_head = work->options->references_per_head,
-                                  .references_edges = work->options->references_edges,
+                                  .references_rule = work->options->references_rule,
                                   .batch = size,
                                   .columns = work->model->entities,
                                   .threads = work->options->threads};

@@ -7,6 +7,7 @@
 #include "eval/metrics.h"
 #include "eval/mixture.h"
 #include "graph/dataset.h"
+#include "graph/reference.h"
 #include "model/model.h"
 
 typedef struct vlp_ranking_options {
@@ -20,7 +21,7 @@ typedef struct vlp_ranking_options {
     const vlp_mixture *mixtures;
     int32_t mixture_count;
     int32_t references, references_per_head; /* as the aggregator was trained */
-    int64_t references_edges;                /* likewise */
+    vlp_reference_rule references_rule;      /* likewise */
     const vlp_graph *trained;                /* as in vlp_scorer_options; NULL: train of the data set */
     int32_t threads;
     const vlp_observer *observer;

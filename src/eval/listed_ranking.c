@@ -148,7 +148,7 @@ vlp_status vlp_ranking_listed(vlp_ranking *ranking, const vlp_model *model, cons
                                      .mixture = options->mixtures[0],
                                      .references = options->references,
                                      .references_per_head = options->references_per_head,
-                                     .references_edges = options->references_edges,
+                                     .references_rule = options->references_rule,
                                      .threads = options->threads};
     if (!work.queries || !work.answers || !work.list || !work.place || !work.scores) {
         status = vlp_fail_memory("an evaluation");

@@ -34,7 +34,7 @@ static vlp_status allocate(vlp_predictor *predictor) {
                                   .trained = options->trained,
                                   .references = options->references,
                                   .references_per_head = options->references_per_head,
-                                  .references_edges = options->references_edges,
+                                  .references_rule = options->references_rule,
                                   .batch = predictor->batch,
                                   .columns = predictor->tile,
                                   .threads = options->threads};
@@ -193,7 +193,8 @@ static vlp_status exclude_by_position(vlp_predictor *predictor, int64_t queries,
             j += entity <= candidate;
             at += candidate <= entity;
         }
-        out += predictor->excluded[i].count;
+        if (predictor->excluded[i].count > 0)
+            out += predictor->excluded[i].count; /* NULL where total is 0 */
     }
     return VLP_OK;
 }

@@ -12,7 +12,7 @@ typedef struct vlp_predictor_options {
     const uint8_t *only;      /* (entities) the entities that may be among the best answers; NULL: all */
     vlp_mixture mixture;
     int32_t references, references_per_head;
-    int64_t references_edges;
+    vlp_reference_rule references_rule;
     int32_t threads;
 } vlp_predictor_options;
 

@@ -40,7 +40,7 @@ static vlp_status allocate(vlp_removal *removal, const vlp_predictor_options *op
                                   .trained = options->trained,
                                   .references = options->references,
                                   .references_per_head = options->references_per_head,
-                                  .references_edges = options->references_edges,
+                                  .references_rule = options->references_rule,
                                   .batch = removal->batch,
                                   .columns = removal->model->entities,
                                   .threads = options->threads};

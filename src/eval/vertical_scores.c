@@ -10,7 +10,7 @@ typedef struct vertical_scores {
     const vlp_model *model;
     const vlp_graph *graph;
     vlp_reference_options references;
-    int64_t edges;                /* the finder's limit */
+    vlp_reference_rule rule;
     vlp_reference_finder *finder; /* made when it is first used */
     vlp_references *found;        /* of the last queries; NULL where none were looked for */
     float *inverse_norms;         /* (entities) */
@@ -61,7 +61,7 @@ static vlp_status open_scores(void **state, const vlp_scorer_options *options) {
     mine->references = (vlp_reference_options)VLP_REFERENCE_OPTIONS_INIT;
     mine->references.count = options->references;
     mine->references.per_head = options->references_per_head;
-    mine->edges = options->references_edges;
+    mine->rule = options->references_rule;
     mine->references.threads = options->threads;
     mine->host_inverse_norms = vlp_alloc_zero(entities, sizeof(float));
     mine->inverse_norms = model->backend->memory->allocate(model->compute, entities * sizeof(float));
@@ -87,7 +87,7 @@ static vlp_status find_references(void *state, int32_t *ids, const vlp_query *qu
     mine->found = NULL;
     if (capacity > 0 && !mine->finder) {
         VLP_TRY(vlp_reference_finder_new(&mine->finder, mine->graph, &mine->references));
-        vlp_reference_finder_limit(mine->finder, mine->edges);
+        VLP_TRY(vlp_reference_finder_set(mine->finder, &mine->rule));
     }
     if (capacity > 0) VLP_TRY(vlp_reference_finder_find(&mine->found, mine->finder, queries, count));
     for (int64_t i = 0; i < count; i++) {

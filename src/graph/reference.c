@@ -1,7 +1,8 @@
 /* Choosing references. For a query (h, r) the nodes of a walk from h are visited level by level. Nodes
  * with edges of relation r are candidates; the best candidates of a level (largest mass, then file
  * order) fill the remaining places of the N references. A level is scanned by its nodes or by the
- * nodes of r, whichever are fewer. */
+ * nodes of r, whichever are fewer. Where ties are broken at random, a random number of the query and the
+ * edge takes the place of the mass; random references need no walk. */
 #include "graph/reference.h"
 
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <omp.h>
 
 #include "base/options.h"
+#include "base/random.h"
 #include "graph/rows.h"
 #include "graph/walk.h"
 
@@ -72,6 +74,34 @@ static vlp_status index_new(relation_index *index, const vlp_graph *graph) {
     return VLP_OK;
 }
 
+/* The edges of each relation in the order of the file, for random references. */
+typedef struct edge_index {
+    int64_t *offset; /* (relations + 1) */
+    int32_t *edges;  /* (edges) */
+} edge_index;
+
+static void edge_index_free(edge_index *index) {
+    vlp_free(index->offset);
+    vlp_free(index->edges);
+    *index = (edge_index){0};
+}
+
+static vlp_status edge_index_new(edge_index *index, const vlp_graph *graph) {
+    index->offset = vlp_alloc_zero((size_t)graph->relations + 1, sizeof *index->offset);
+    index->edges = vlp_alloc((size_t)graph->edges, sizeof *index->edges);
+    if (!index->offset || !index->edges) {
+        edge_index_free(index);
+        return vlp_fail_memory("the search for references");
+    }
+    for (int64_t i = 0; i < graph->edges; i++) index->offset[graph->triples[i].relation + 1]++;
+    vlp_rows_accumulate(index->offset, graph->relations);
+    for (int64_t i = 0; i < graph->edges; i++)
+        index->edges[index->offset[graph->triples[i].relation]++] = (int32_t)i;
+    memmove(index->offset + 1, index->offset, (size_t)graph->relations * sizeof *index->offset);
+    index->offset[0] = 0;
+    return VLP_OK;
+}
+
 /* ---- The best of a level ------------------------------------------------------------------------- */
 
 typedef struct candidate {
@@ -108,15 +138,38 @@ static bool offer(selection *chosen, candidate item) {
 typedef struct seeker {
     const vlp_graph *graph;
     const relation_index *index;
+    const edge_index *edges; /* filled where the rule asks for random references */
     const vlp_reference_options *options;
+    const vlp_reference_rule *rule;
     vlp_walk walk;
     candidate *candidates; /* (options->count) */
 } seeker;
+
+/* A random number of a query and one of its edges, or of its draws. */
+static vlp_random4 random_of(const seeker *find, const vlp_query *query, int64_t index) {
+    uint64_t key = (uint64_t)query->entity << 32 | (uint32_t)query->relation;
+    return vlp_random(find->rule->seed, VLP_STREAM_REFERENCES, key, (uint32_t)index);
+}
+
+/* The same where ties are broken at random: all edges of the level are ties. */
+static void offer_group_random(const seeker *find, selection *chosen, const vlp_query *query,
+                               int64_t first, int64_t count) {
+    for (int64_t slot = first; slot < first + count; slot++) {
+        int32_t edge = find->graph->edge[slot];
+        if (edge == query->left_out) continue;
+        vlp_random4 bits = random_of(find, query, edge);
+        offer(chosen, (candidate){(uint64_t)bits.v[0] << 32 | bits.v[1], edge});
+    }
+}
 
 /* Offers at most `cap` edges of a node, in the order of the file. */
 static void offer_group(const seeker *find, selection *chosen, const vlp_query *query, int64_t first,
                         int64_t count, uint64_t mass, int32_t cap) {
     int32_t taken = 0;
+    if (find->rule->choice == VLP_REFERENCES_NEAREST_RANDOM) {
+        offer_group_random(find, chosen, query, first, count);
+        return;
+    }
     for (int64_t slot = first; slot < first + count && taken < cap; slot++) {
         int32_t edge = find->graph->edge[slot];
         if (edge == query->left_out) continue;
@@ -174,13 +227,50 @@ static int64_t offer_level(const seeker *find, selection *chosen, const vlp_quer
     return groups;
 }
 
+static bool contains(const vlp_reference *items, int32_t count, int32_t edge) {
+    for (int32_t i = 0; i < count; i++)
+        if (items[i].edge == edge) return true;
+    return false;
+}
+
+/* Edges of the relation without the left-out one, each subset of N with the same probability (Floyd's
+ * algorithm: draw number i is among the first i of them, or that one where it was drawn before). */
+static int32_t find_random(const seeker *find, const vlp_query *query, vlp_reference *out) {
+    int32_t relation = query->relation % find->graph->relations, found = 0;
+    const int32_t *edges = find->edges->edges + find->edges->offset[relation];
+    int64_t count = find->edges->offset[relation + 1] - find->edges->offset[relation], left_out = count;
+    if (query->left_out >= 0 && find->graph->triples[query->left_out].relation == relation) {
+        int64_t low = 0;
+        for (int64_t high = count - 1; low < high;) {
+            int64_t middle = (low + high) / 2;
+            if (edges[middle] < query->left_out)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        left_out = low;
+        count--;
+    }
+    int64_t first = count > find->options->count ? count - find->options->count : 0;
+    for (int64_t i = first; i < count; i++) {
+        vlp_random4 bits = random_of(find, query, i);
+        int64_t drawn = vlp_random_below(bits.v[0], bits.v[1], (uint32_t)(i + 1));
+        int32_t edge = edges[drawn + (drawn >= left_out)];
+        if (contains(out, found, edge)) edge = edges[i + (i >= left_out)];
+        out[found++] = (vlp_reference){edge, -1};
+    }
+    return found;
+}
+
 /* The references of one query; returns how many. */
 static int32_t find_one(seeker *find, const vlp_query *query, vlp_reference *out) {
+    if (find->rule->choice == VLP_REFERENCES_RANDOM) return find_random(find, query, out);
     int64_t groups_left =
         find->index->offset[query->relation + 1] - find->index->offset[query->relation];
     if (groups_left == 0) return 0;
     /* An entity without slots has no edges, and no node is near it. */
-    if (!vlp_walk_start(&find->walk, query->entity, query->left_out)) return 0;
+    int64_t without = find->rule->own_edge ? -1 : query->left_out;
+    if (!vlp_walk_start(&find->walk, query->entity, without)) return 0;
     int32_t found = 0;
     for (int32_t level = 0; level <= find->options->max_distance && groups_left > 0; level++) {
         if (!vlp_walk_advance(&find->walk, level)) break;
@@ -322,13 +412,19 @@ static vlp_status sort_queries(job *work, vlp_keyed **order, int64_t **group, in
 struct vlp_reference_finder {
     const vlp_graph *graph;
     vlp_reference_options options;
+    vlp_reference_rule rule;
     relation_index index;
+    edge_index edges;
     int threads;
     seeker *seekers; /* (threads) */
 };
 
 static vlp_status seeker_new(seeker *one, const vlp_reference_finder *finder) {
-    *one = (seeker){.graph = finder->graph, .index = &finder->index, .options = &finder->options};
+    *one = (seeker){.graph = finder->graph,
+                    .index = &finder->index,
+                    .edges = &finder->edges,
+                    .options = &finder->options,
+                    .rule = &finder->rule};
     one->candidates = vlp_alloc((size_t)finder->options.count, sizeof(candidate));
     if (!one->candidates) return vlp_fail_memory("the search for references");
     return vlp_walk_new(&one->walk, finder->graph, 0);
@@ -360,8 +456,13 @@ out:
     return VLP_OK;
 }
 
-void vlp_reference_finder_limit(vlp_reference_finder *finder, int64_t edges) {
-    for (int i = 0; i < finder->threads; i++) vlp_walk_limit(&finder->seekers[i].walk, edges);
+vlp_status vlp_reference_finder_set(vlp_reference_finder *finder, const vlp_reference_rule *rule) {
+    assert(rule->choice == VLP_REFERENCES_NEAREST || finder->options.per_head == 0);
+    if (rule->choice == VLP_REFERENCES_RANDOM && !finder->edges.offset)
+        VLP_TRY(edge_index_new(&finder->edges, finder->graph));
+    finder->rule = *rule;
+    for (int i = 0; i < finder->threads; i++) vlp_walk_limit(&finder->seekers[i].walk, rule->edges);
+    return VLP_OK;
 }
 
 void vlp_reference_finder_free(vlp_reference_finder *finder) {
@@ -372,6 +473,7 @@ void vlp_reference_finder_free(vlp_reference_finder *finder) {
     }
     vlp_free(finder->seekers);
     index_free(&finder->index);
+    edge_index_free(&finder->edges);
     vlp_free(finder);
 }
 
@@ -415,19 +517,19 @@ out:
 
 vlp_status vlp_graph_references(vlp_references **out, const vlp_graph *graph, const vlp_query *queries,
                                 int64_t count, const vlp_reference_options *given) {
-    return vlp_graph_references_within(out, graph, queries, count, given, 0);
+    return vlp_graph_references_by(out, graph, queries, count, given, &(vlp_reference_rule){0});
 }
 
-vlp_status vlp_graph_references_within(vlp_references **out, const vlp_graph *graph,
-                                       const vlp_query *queries, int64_t count,
-                                       const vlp_reference_options *given, int64_t edges) {
+vlp_status vlp_graph_references_by(vlp_references **out, const vlp_graph *graph,
+                                   const vlp_query *queries, int64_t count,
+                                   const vlp_reference_options *given, const vlp_reference_rule *rule) {
     *out = NULL;
     vlp_reference_options options = VLP_REFERENCE_OPTIONS_INIT;
     VLP_TRY(VLP_OPTIONS_TAKE(vlp_reference_options, &options, given));
     vlp_reference_finder *finder = NULL;
     VLP_TRY(vlp_reference_finder_new(&finder, graph, &options));
-    vlp_reference_finder_limit(finder, edges);
-    vlp_status status = vlp_reference_finder_find(out, finder, queries, count);
+    vlp_status status = vlp_reference_finder_set(finder, rule);
+    if (status == VLP_OK) status = vlp_reference_finder_find(out, finder, queries, count);
     vlp_reference_finder_free(finder);
     return status;
 }

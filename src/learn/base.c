@@ -19,7 +19,8 @@
 static bool shapes_component(vlp_component component, const char *name) {
     static const char *const names[VLP_COMPONENTS][6] = {
         [VLP_HORIZONTAL] = {"model", "dim", "relation_dim", "norm", "margin"},
-        [VLP_VERTICAL] = {"references", "references_per_head", "references_edges"},
+        [VLP_VERTICAL] = {"references", "references_per_head", "references_edges", "references_choice",
+                          "references_own_edge"},
         [VLP_PATH] = {"path_layers", "path_dim", "path_states", "path_edges"}};
     for (int i = 0; i < 6 && names[component][i]; i++)
         if (strcmp(name, names[component][i]) == 0) return true;

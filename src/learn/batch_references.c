@@ -72,8 +72,8 @@ vlp_status vlp_batch_references_new(vlp_batch_references **out, const vlp_graph 
     return VLP_OK;
 }
 
-void vlp_batch_references_limit(vlp_batch_references *references, int64_t edges) {
-    vlp_reference_finder_limit(references->finder, edges);
+vlp_status vlp_batch_references_set(vlp_batch_references *references, const vlp_reference_rule *rule) {
+    return vlp_reference_finder_set(references->finder, rule);
 }
 
 /* ---- The thread ---------------------------------------------------------------------------------- */

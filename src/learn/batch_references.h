@@ -3,7 +3,7 @@
 #ifndef VLP_LEARN_BATCH_REFERENCES_H
 #define VLP_LEARN_BATCH_REFERENCES_H
 
-#include "graph/graph.h"
+#include "graph/reference.h"
 
 typedef struct vlp_batch_references vlp_batch_references;
 
@@ -12,8 +12,8 @@ vlp_status vlp_batch_references_new(vlp_batch_references **out, const vlp_graph 
                                     const vlp_reference_options *options, uint64_t seed, int32_t batch,
                                     bool ahead);
 void vlp_batch_references_free(vlp_batch_references *references);
-/* Before the first search: see vlp_reference_finder_limit. */
-void vlp_batch_references_limit(vlp_batch_references *references, int64_t edges);
+/* Before the first search: see vlp_reference_finder_set. */
+vlp_status vlp_batch_references_set(vlp_batch_references *references, const vlp_reference_rule *rule);
 
 /* The references of the batch of a step: *out (batch, options->count), counts (batch). They are valid
  * until the next call. Steps may come in any order; the next one is the cheapest with `ahead`. */

@@ -26,6 +26,7 @@ static const char *const precisions[] = {"fp32", "bf16", NULL};
 static const char *const trained[] = {"all", "aggregator", "path", NULL};
 static const char *const states[] = {"reached", "all", NULL};
 static const char *const hiding[] = {"edge", "pair", NULL};
+static const char *const choosing[] = {"nearest", "nearest-random", "random", NULL};
 /* A whole number may have choices too: words for 0 and what follows. */
 static const char *const search_times[] = {"auto", "before", "ahead", NULL};
 static const char *const all_candidates[] = {"all", NULL};
@@ -99,6 +100,10 @@ static const vlp_setting table[] = {
           "at most this many from one head entity other than the query's; 0: no limit"),
     VALUE(references_edges, 0, 1e12, "0", "vertical",
           "edges read for the references of a query at most, nearest entities first; 0: no limit"),
+    CHOICE(references_choice, choosing, "nearest", "vertical",
+           "nearest: ties by random-walk mass; nearest-random: ties at random; random: any (controls)"),
+    SWITCH(references_own_edge, "off", "vertical",
+           "a training query's own triple counts for distances, as in the published code; a control"),
     ROW(references_found, VLP_SETTING_CHOICE, 0, 0, search_times, "auto", "vertical",
         "before: of all queries; ahead: of one batch at a time; auto: ahead where all take a minute",
         true),
@@ -548,6 +553,14 @@ static vlp_status check_training(const vlp_settings *settings) {
     return VLP_OK;
 }
 
+static vlp_status check_references(const vlp_settings *settings) {
+    if (settings->references_per_head == 0 || settings->references_choice == VLP_REFERENCES_NEAREST)
+        return VLP_OK;
+    return vlp_fail(VLP_ERROR_ARGUMENT,
+                    "references_per_head needs references_choice = nearest, not %s; set it to 0",
+                    choosing[settings->references_choice]);
+}
+
 static vlp_status check_path(const vlp_settings *settings) {
     if (settings->model == VLP_MODEL_NONE && !settings->path)
         return vlp_fail(VLP_ERROR_ARGUMENT,
@@ -573,6 +586,7 @@ static vlp_status check_path(const vlp_settings *settings) {
 vlp_status vlp_settings_check(const vlp_settings *settings) {
     VLP_TRY(check_ranges(settings));
     VLP_TRY(check_model(settings));
+    VLP_TRY(check_references(settings));
     VLP_TRY(check_path(settings));
     return check_training(settings);
 }

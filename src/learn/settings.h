@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "graph/dataset.h"
+#include "graph/reference.h"
 #include "model/model.h"
 
 typedef enum vlp_loss_kind {
@@ -57,7 +58,9 @@ typedef struct vlp_settings {
     bool vertical;
     int32_t references; /* N; 0: an aggregator without references (the control) */
     int32_t references_per_head;
-    int64_t references_edges; /* that are read for a query's references; 0: no limit */
+    int64_t references_edges;  /* that are read for a query's references; 0: no limit */
+    int32_t references_choice; /* vlp_reference_choice */
+    bool references_own_edge;
     int32_t references_found; /* vlp_references_found */
     double temperature;
     double vertical_weight; /* alpha */
@@ -135,6 +138,14 @@ static inline unsigned vlp_settings_components(const vlp_settings *settings) {
     return (embeds ? 1u << VLP_HORIZONTAL : 0) |
            (embeds && settings->vertical ? 1u << VLP_VERTICAL : 0) |
            (settings->path ? 1u << VLP_PATH : 0);
+}
+
+/* How an aggregator with these settings finds its references. */
+static inline vlp_reference_rule vlp_settings_reference_rule(const vlp_settings *settings) {
+    return (vlp_reference_rule){.edges = settings->references_edges,
+                                .choice = (vlp_reference_choice)settings->references_choice,
+                                .own_edge = settings->references_own_edge,
+                                .seed = settings->seed};
 }
 
 /* The model of a run with these settings on a data set. */

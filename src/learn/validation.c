@@ -15,7 +15,7 @@ vlp_status vlp_validate(double *mrr, vlp_mixture *best, const vlp_model *model,
                                    .mixture_count = count,
                                    .references = settings->references,
                                    .references_per_head = settings->references_per_head,
-                                   .references_edges = settings->references_edges,
+                                   .references_rule = vlp_settings_reference_rule(settings),
                                    .threads = settings->threads};
     vlp_ranking *ranking = NULL;
     vlp_status status = vlp_ranking_compute(&ranking, model, dataset, &options);

@@ -34,7 +34,8 @@ static vlp_status choose_ahead(bool *ahead, vlp_vertical_state *mine, const vlp_
     if (!known || settings->references_found == VLP_REFERENCES_BEFORE) return VLP_OK;
     VLP_TRY(vlp_batch_references_new(&mine->ahead, trainer->dataset->graph, options, settings->seed,
                                      trainer->batch, trainer->model->backend != &vlp_cpu_backend));
-    vlp_batch_references_limit(mine->ahead, settings->references_edges);
+    vlp_reference_rule rule = vlp_settings_reference_rule(settings);
+    VLP_TRY(vlp_batch_references_set(mine->ahead, &rule));
     if (*ahead) return VLP_OK;
     VLP_TRY(vlp_batch_references_time(&seconds, mine->ahead));
     *ahead = seconds > LONGEST_SEARCH;
@@ -87,8 +88,9 @@ static vlp_status prepare_references(vlp_vertical_state *mine, vlp_trainer *trai
     bool ahead;
     VLP_TRY(choose_ahead(&ahead, mine, trainer, &options));
     if (ahead) return allocate_ahead(mine, trainer);
-    VLP_TRY(vlp_graph_references_within(&mine->references, trainer->dataset->graph, NULL, 0, &options,
-                                        settings->references_edges));
+    vlp_reference_rule rule = vlp_settings_reference_rule(settings);
+    VLP_TRY(
+        vlp_graph_references_by(&mine->references, trainer->dataset->graph, NULL, 0, &options, &rule));
     const int32_t *counts;
     const vlp_reference *edges = vlp_references_all(mine->references, &counts);
     VLP_TRY(vlp_trainer_resident(trainer, &tables->edges, edges, trainer->queries * tables->capacity,

@@ -38,6 +38,9 @@ static vlp_status compute_fingerprint(char out[33], const vlp_run *run, const vl
     if (run->settings.references_edges > 0)
         XXH3_128bits_update(&state, &run->settings.references_edges,
                             sizeof run->settings.references_edges);
+    /* Runs of before there was a choice keep their fingerprint. */
+    int32_t rule[2] = {run->settings.references_choice, run->settings.references_own_edge};
+    if (rule[0] != VLP_REFERENCES_NEAREST || rule[1]) XXH3_128bits_update(&state, rule, sizeof rule);
     XXH3_128bits_update(&state, run->facts.checksum, sizeof run->facts.checksum);
     XXH128_hash_t hash = XXH3_128bits_digest(&state);
     snprintf(out, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);

@@ -1,9 +1,11 @@
 /* Thresholds that tell true triples from false ones: see vlp_classification in vlp.h. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/options.h"
 #include "base/random.h"
+#include "run/classification_store.h"
 #include "run/classify.h"
 #include "run/score.h"
 
@@ -221,8 +223,8 @@ static vlp_status judge_test(vlp_classification *out, const samples *test) {
 
 /* ---- All of it ----------------------------------------------------------------------------------- */
 
-static vlp_status classify_inside(vlp_classification *out, const vlp_run *run, vlp_worker *worker,
-                                  const vlp_classification_options *options) {
+static vlp_status classify(vlp_classification *out, const vlp_run *run, vlp_worker *worker,
+                           const vlp_classification_options *options) {
     vlp_status status = VLP_OK;
     classifying work = {.run = run, .options = *options};
     samples valid = {0}, test = {0};
@@ -243,6 +245,28 @@ out:
     vlp_places_free(work.places);
     samples_free(&valid);
     samples_free(&test);
+    return status;
+}
+
+/* The thresholds of the run's folder where they fit, else new ones, which are left there. Those of fewer
+ * components than the run has, for a graph with new entities, are kept beside the others. */
+static vlp_status classify_inside(vlp_classification *out, const vlp_run *run, vlp_worker *worker,
+                                  const vlp_classification_options *options) {
+    bool all = vlp_run_graph_components(run) == run->model->components;
+    char fingerprint[33], how[96];
+    vlp_status status = VLP_OK;
+    VLP_TRY(vlp_run_fingerprint(fingerprint, run, worker));
+    snprintf(how, sizeof how, "exchanges %d, minimum %d, seed %llu", options->exchanges,
+             options->minimum, (unsigned long long)options->seed);
+    char *path =
+        vlp_path_join(run->folder, all ? "thresholds.safetensors" : "thresholds_path.safetensors");
+    if (!path) return vlp_fail_memory("a file name");
+    if (!vlp_classification_load(out, path, fingerprint, how)) {
+        VLP_CHECK(classify(out, run, worker, options));
+        vlp_classification_save(out, path, fingerprint, how);
+    }
+out:
+    vlp_free(path);
     return status;
 }
 

@@ -42,7 +42,7 @@ static vlp_status rank(vlp_ranking **out, const evaluating *work, const vlp_run 
                                    .mixture_count = count,
                                    .references = run->settings.references,
                                    .references_per_head = run->settings.references_per_head,
-                                   .references_edges = run->settings.references_edges,
+                                   .references_rule = vlp_settings_reference_rule(&run->settings),
                                    .trained = run->dataset->graph,
                                    .threads = run->settings.threads,
                                    .observer = work->options.observer};

@@ -63,8 +63,9 @@ static vlp_status find_shown(vlp_references **out, const vlp_answering *work, in
     options.count = settings->references > 0 ? settings->references : FALLBACK_REFERENCES;
     options.per_head = settings->references_per_head;
     options.threads = settings->threads;
-    return vlp_graph_references_within(out, vlp_run_graph(work->run), work->queries + start, count,
-                                       &options, settings->references_edges);
+    vlp_reference_rule rule = vlp_settings_reference_rule(settings);
+    return vlp_graph_references_by(out, vlp_run_graph(work->run), work->queries + start, count, &options,
+                                   &rule);
 }
 
 static vlp_status explain(vlp_answering *work, int64_t start, int64_t count) {

@@ -133,7 +133,7 @@ vlp_predictor_options vlp_run_predictor_options(const vlp_run *run, const vlp_mo
                                    .references =
                                        vlp_model_has(model, VLP_VERTICAL) ? run->settings.references : 0,
                                    .references_per_head = run->settings.references_per_head,
-                                   .references_edges = run->settings.references_edges,
+                                   .references_rule = vlp_settings_reference_rule(&run->settings),
                                    .threads = run->settings.threads};
 }
 
