@@ -143,9 +143,10 @@ def _references(explanation: Explanation) -> Picture:
         if explanation.asks == "head":
             near, found = found, near
         hops = f"{reference.distance} hop{'s' if reference.distance != 1 else ''}"
-        source = nodes["query"] if reference.distance == 0 else node(near, 1, note=f", {hops}")
+        note = f", {hops}" if reference.distance > 0 else ""
+        source = nodes["query"] if reference.distance == 0 else node(near, 1, note=note)
         if source.column and not any(edge.target is source for edge in edges):
-            edges.append(Edge(nodes["query"], source, "", f"{hops} away", 0, 0, dashed=True))
+            edges.append(Edge(nodes["query"], source, "", note[2:], 0, 0, dashed=True))
         target = node(found, 2, "answer" if found == answer else "")
         arrow = 1 if explanation.asks == "tail" else -1
         relation = "" if any(edge.text for edge in edges) else _label(explanation, reference.triple.relation)
