@@ -39,10 +39,10 @@ class Triple(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """A known triple of the query's relation, `distance` hops away from the query's entity."""
+    """A known triple of the query's relation."""
 
     triple: Triple
-    distance: int
+    distance: int  #: hops from the query's entity; -1 where references are random
     contribution: Optional[float]  #: f with all references less f without this one
 
     def to_dict(self) -> dict[str, Any]:

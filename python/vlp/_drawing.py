@@ -17,7 +17,8 @@ from ._tables import shown
 if TYPE_CHECKING:
     from ._answers import Explanation
 
-COLUMN, ROW, MARGIN, TOP = 180, 64, 90, 44
+COLUMN, ROW, MARGIN, TOP = 240, 76, 100, 44
+APART = 0.5  # rows between two edges of the same nodes
 ANSWER, RESTS = "#2f7fd1", "#c2620e"
 MAX_REFERENCES = 8
 
@@ -28,6 +29,11 @@ class Node:
     kind: str  # "query", "answer" or ""
     column: int
     row: int
+    note: str = ""
+
+    @property
+    def shown(self) -> str:
+        return _short(self.text, 32 - len(self.note)) + self.note
 
     @property
     def x(self) -> int:
@@ -47,8 +53,12 @@ class Edge:
     weight: float
     arrow: int  # 1: a tip at the target, -1: at the source, 0: none
     rests: bool = False
-    row: int = 0  # that it hangs down to, between neighbours
+    row: float = 0  # rows that it hangs down
     dashed: bool = False
+
+    @property
+    def lowest(self) -> float:
+        return (self.source.row + self.target.row) / 2 + self.row
 
 
 @dataclasses.dataclass
@@ -59,8 +69,8 @@ class Picture:
 
     @property
     def size(self) -> tuple[int, int]:
-        rows = max([node.row for node in self.nodes] + [edge.row for edge in self.edges])
-        return 2 * MARGIN + max(node.column for node in self.nodes) * COLUMN, TOP + rows * ROW + 36
+        rows = max([float(node.row) for node in self.nodes] + [edge.lowest for edge in self.edges])
+        return 2 * MARGIN + max(node.column for node in self.nodes) * COLUMN, round(TOP + rows * ROW + 36)
 
 
 def _label(explanation: Explanation, name: str) -> str:
@@ -86,24 +96,32 @@ def _paths(explanation: Explanation) -> Picture:
     between: dict[tuple[int, str], Node] = {}
     edges: dict[tuple[Any, ...], Edge] = {}
     resting = set(explanation.support.triples) if explanation.support else set()
-    for row, path in enumerate(explanation.paths):
+    for path in explanation.paths:
         source = first
         for place, step in enumerate(path.steps, 1):
             target = last if place == len(path.steps) else between.get((place, step.target))
             if target is None:
                 taken = {node.row for node in between.values() if node.column == place}
-                free = next(number for number in range(row, row + len(between) + 1) if number not in taken)
+                free = next(number for number in range(len(between) + 1) if number not in taken)
                 target = between[place, step.target] = Node(_label(explanation, step.target), "", place, free)
             key = (source.column, source.row, target.column, target.row, step)
             if key not in edges:
                 texts = _label(explanation, step.triple.relation), _sentence(explanation, step.triple)
-                hangs = row if len(path.steps) == 1 else 0
                 arrow = 1 if step.forward else -1
-                edges[key] = Edge(source, target, *texts, 0, arrow, step.triple in resting, hangs)
+                edges[key] = Edge(source, target, *texts, 0, arrow, step.triple in resting)
             edges[key].weight += path.weight
             source = target
+    _part(list(edges.values()), 1 + max((node.row for node in between.values()), default=0) if between else 0)
     label = f"Paths of known triples from {_label(explanation, start)} to {_label(explanation, answer)}"
     return Picture(label, [first, *between.values(), last], list(edges.values()))
+
+
+def _part(edges: list[Edge], below: float) -> None:
+    """Draws edges of the same nodes apart, and those that pass over a column below the nodes."""
+    for at, edge in enumerate(edges):
+        same = sum(other.source is edge.source and other.target is edge.target for other in edges[:at])
+        passes = edge.target.column - edge.source.column > 1
+        edge.row = same * APART + (below - (edge.source.row + edge.target.row) / 2 if passes else 0)
 
 
 def _references(explanation: Explanation) -> Picture:
@@ -113,25 +131,25 @@ def _references(explanation: Explanation) -> Picture:
     edges: list[Edge] = []
     ordered = sorted(explanation.references, key=lambda item: -(item.contribution or 0))[:MAX_REFERENCES]
 
-    def node(name: str, column: int, kind: str = "") -> Node:
+    def node(name: str, column: int, kind: str = "", note: str = "") -> Node:
         key = f"{column} {name}"
         if key not in nodes:
             row = sum(other.column == column for other in nodes.values())
-            nodes[key] = Node(_label(explanation, name), kind, column, row)
+            nodes[key] = Node(_label(explanation, name), kind, column, row, note)
         return nodes[key]
 
     for reference in ordered:
         near, found = reference.triple.head, reference.triple.tail
         if explanation.asks == "head":
             near, found = found, near
-        source = nodes["query"] if reference.distance == 0 else node(near, 1)
-        if source.column:
-            hops = f"{reference.distance} hop{'s' if reference.distance != 1 else ''}"
-            if not any(edge.target is source and edge.dashed for edge in edges):
-                edges.append(Edge(nodes["query"], source, hops, f"{hops} away", 0, 0, dashed=True))
+        hops = f"{reference.distance} hop{'s' if reference.distance != 1 else ''}"
+        note = f", {hops}" if reference.distance > 0 else ""
+        source = nodes["query"] if reference.distance == 0 else node(near, 1, note=note)
+        if source.column and not any(edge.target is source for edge in edges):
+            edges.append(Edge(nodes["query"], source, "", note[2:], 0, 0, dashed=True))
         target = node(found, 2, "answer" if found == answer else "")
         arrow = 1 if explanation.asks == "tail" else -1
-        relation = _label(explanation, reference.triple.relation)
+        relation = "" if any(edge.text for edge in edges) else _label(explanation, reference.triple.relation)
         title = _sentence(explanation, reference.triple)
         edges.append(Edge(source, target, relation, title, max(reference.contribution or 0, 0), arrow))
     if not any(item.kind == "answer" for item in nodes.values()):
@@ -147,7 +165,33 @@ def _short(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _draw_edge(edge: Edge, heaviest: float) -> str:
+class Labels:
+    """Finds a place for the text of each edge where no other text is."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self._boxes = [self._box(node.x, node.y - 13, len(node.shown) * 7.2) for node in nodes]
+
+    @staticmethod
+    def _box(x: float, y: float, width: float) -> tuple[float, float, float, float]:
+        return x - width / 2, y - 11, x + width / 2, y + 3
+
+    def place(self, text: str, curve: list[tuple[float, float]]) -> tuple[float, float]:
+        """Above the curve or below it, as near to its middle as it may be; where nothing is free, there."""
+        places = []
+        for part in (0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78):
+            weights = ((1 - part) ** 3, 3 * part * (1 - part) ** 2, 3 * part**2 * (1 - part), part**3)
+            x, y = (sum(weight * point[axis] for weight, point in zip(weights, curve)) for axis in (0, 1))
+            places += [(x, y - 6), (x, y + 15)]
+        found = next((place for place in places if self._is_free(self._box(*place, len(text) * 6.6))), places[0])
+        self._boxes.append(self._box(*found, len(text) * 6.6))
+        return found
+
+    def _is_free(self, box: tuple[float, float, float, float]) -> bool:
+        left, top, right, bottom = box
+        return not any(left < r and a < right and top < d and b < bottom for a, b, r, d in self._boxes)
+
+
+def _draw_edge(edge: Edge, heaviest: float, labels: Labels) -> str:
     x1, y1, x2, y2 = edge.source.x + 7, edge.source.y, edge.target.x - 7, edge.target.y
     width = 1.5 + (3.5 * edge.weight / heaviest if heaviest > 0 else 0)
     bend, down = (x2 - x1) * 0.4, edge.row * ROW * 4 / 3  # three quarters of it are the middle of the curve
@@ -155,13 +199,16 @@ def _draw_edge(edge: Edge, heaviest: float) -> str:
     colour = RESTS if edge.rests else "currentColor"
     style = f'stroke="{colour}" stroke-width="{width:.1f}"' + (' stroke-dasharray="3 4"' if edge.dashed else "")
     style += "" if edge.rests else ' stroke-opacity=".55"'
-    curve = f"M{start} {y1}C{x1 + bend:.1f} {y1 + down:.1f} {x2 - bend:.1f} {y2 + down:.1f} {end} {y2}"
+    points = [(start, y1), (x1 + bend, y1 + down), (x2 - bend, y2 + down), (end, y2)]
+    curve = "M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}".format(*(each for point in points for each in point))
     note = f"{edge.title}; the answer rests on it" if edge.rests else edge.title
     tip = {1: f"M{x2 + 1} {y2}l-10 -5.5v11z", -1: f"M{x1 - 1} {y1}l10 -5.5v11z", 0: ""}[edge.arrow]
     tip = f'<path d="{tip}" fill="{colour}"/>' if tip else ""
-    middle = (y1 + y2) / 2 + down * 0.75 - 6
-    text = f'<text x="{(x1 + x2) / 2:.0f}" y="{middle:.0f}" font-size="12" text-anchor="middle" opacity=".8">'
-    return f'<g><title>{escape(note)}</title><path d="{curve}" fill="none" {style}/>{tip}{text}{escape(_short(edge.text, 20))}</text></g>'
+    text, words = "", _short(edge.text, 20)
+    if words:
+        x, y = labels.place(words, points)
+        text = f'<text x="{x:.0f}" y="{y:.0f}" font-size="12" text-anchor="middle" opacity=".8">{escape(words)}</text>'
+    return f'<g><title>{escape(note)}</title><path d="{curve}" fill="none" {style}/>{tip}{text}</g>'
 
 
 def _draw_node(node: Node) -> str:
@@ -171,7 +218,7 @@ def _draw_node(node: Node) -> str:
     return (
         f'<g><title>{escape(node.text)}</title><circle cx="{node.x}" cy="{node.y}" r="5.5" fill="{fill}" stroke="{stroke}" '
         f'stroke-width="1.5"/><text x="{node.x}" y="{node.y - 13}" font-size="13" text-anchor="middle"{weight}>'
-        f"{escape(_short(node.text, 22))}</text></g>"
+        f"{escape(node.shown)}</text></g>"
     )
 
 
@@ -191,7 +238,8 @@ def svg(explanation: Explanation, alone: bool = False) -> str:
     style = (
         "<style>.vlp-alone{color:#1b1f24}@media(prefers-color-scheme:dark){.vlp-alone{color:#e7eaee}}</style>" if alone else ""
     )
-    edges = "".join(_draw_edge(edge, heaviest) for edge in picture.edges)
+    labels = Labels(picture.nodes)
+    edges = "".join(_draw_edge(edge, heaviest, labels) for edge in picture.edges)
     nodes_text = "".join(_draw_node(node) for node in picture.nodes)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="{"vlp-alone" if alone else "vlp"}" role="img" '

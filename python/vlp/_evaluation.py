@@ -184,6 +184,11 @@ class Evaluation:
         call(lib.vlp_evaluation_compare, c.byref(out), other._handle.address, kinds[0], self._handle.address, kinds[1])
         return _interval(out)
 
+    @property
+    def gain(self) -> dict[str, Interval]:
+        """The MRR of f less that of each component alone, with its 95% interval, paired by triple."""
+        return {name: self.compare(self, "f", name) for name in self.alone}
+
     def to_dict(self) -> dict[str, Any]:
         """What ``vlp eval --json`` prints."""
         record: dict[str, Any] = {"split": self.split, "queries": self.queries}
@@ -202,6 +207,7 @@ class Evaluation:
             ]
         record.update({name: metrics.to_dict() for name, metrics in self.alone.items()})
         record["weights"] = parts_dict(self.weights)
+        record["gain"] = {name: [number(bound) for bound in gain] for name, gain in self.gain.items()}
         if self.control and self.control_gain:
             record["control"] = self.control.to_dict()
             record["control_gain_interval"] = [self.control_gain.low, self.control_gain.high]
