@@ -94,11 +94,14 @@ static bool add_condition(asked_prediction *to, http_handling *handling, const c
     return true;
 }
 
-/* "relation=entity"; names may contain '=': the first one behind a known relation separates. */
+/* "relation=entity"; names may contain '=': the first one behind a known relation separates, of the
+ * first few that there are, since each costs a search for the nearest relation. */
+enum { SEPARATORS = 8 };
 static bool add_where(asked_prediction *to, http_handling *handling, const char *text) {
     char *copy = strdup(text);
     bool added = false;
-    for (char *at = copy ? strchr(copy, '=') : NULL; at && !added; at = strchr(at + 1, '=')) {
+    char *at = copy ? strchr(copy, '=') : NULL;
+    for (int i = 0; i < SEPARATORS && at && !added; i++, at = strchr(at + 1, '=')) {
         *at = '\0';
         http_reply ignored = {0};
         struct http_handling trial = *handling;
