@@ -9,10 +9,10 @@
 # make sanitize every test under ASan+UBSan, the threaded ones under TSan
 # make fuzz     every reader for FUZZ_SECONDS (or FUZZ_RUNS)
 # make mutants  small wrong changes, each of which a test has to notice
-# make wheel    the Python package, in build/wheel; make test-python  its tests, in a virtual environment
 # make man      the man pages, and the completions of shells
 # make docs     the documents as a site, in build/site
 # make dist     the source archive; make deb  Debian packages; both in build/
+# make wheel    the Python package, in build/wheel; make test-python  its tests, in a virtual environment
 # make install  PREFIX=/usr/local DESTDIR=
 
 MAKEFLAGS += --no-builtin-rules

@@ -37,9 +37,11 @@ static bool is_loopback(const struct sockaddr *address) {
 static int port_of(int listener) {
     struct sockaddr_storage address = {0};
     socklen_t length = sizeof address;
-    if (getsockname(listener, (struct sockaddr *)&address, &length) != 0) return -1;
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
+    char port[8] = "0";
+    if (getsockname(listener, (struct sockaddr *)&address, &length) == 0)
+        (void)getnameinfo((struct sockaddr *)&address, length, NULL, 0, port, sizeof port,
+                          NI_NUMERICSERV);
+    return (int)strtol(port, NULL, 10);
 }
 
 static int bind_socket(const struct addrinfo *address) {

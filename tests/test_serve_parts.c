@@ -212,8 +212,7 @@ static void the_description_has_every_route(void **state) {
     assert_true(page_find(&file, "/api/openapi.json"));
     body_json *json = body_read(message, file.text, file.size);
     assert_non_null(json);
-    body_value info = body_member(json, "info"), paths = body_member(json, "paths");
-    assert_string_equal(body_member(info.json, "version").text, vlp_version());
+    body_value paths = body_member(json, "paths");
     const char *known[64] = {NULL};
     for (int i = 0; route_at(i); i++) {
         const http_route *route = route_at(i);
