@@ -32,7 +32,8 @@ static const struct argp_option options[] = {
     {"allow-host", KEY_ALLOW, "NAME", 0,
      "With a token: a name under which the server is reached, for the Host header; may be repeated", 0},
     {"connections", KEY_CONNECTIONS, "N", 0, "Connections at the same time (2000)", 0},
-    {"workers", KEY_WORKERS, "N", 0, "Explanations that are computed at the same time (2)", 0},
+    {"workers", KEY_WORKERS, "N", 0,
+     "Explanations that are computed at the same time (2 with a path model, else 16)", 0},
     {"queue", KEY_QUEUE, "N", 0, "Requests that may wait to be computed, then 503 is answered (256)", 0},
     {"timeout", KEY_TIMEOUT, "TIME", 0,
      "Time for a request to arrive, and for it to be answered: seconds, or with a unit as in 90s, 2m "
@@ -107,7 +108,6 @@ int cmd_serve(int argc, char **argv) {
                              .host = "127.0.0.1",
                              .port = 8080,
                              .connections = 2000,
-                             .workers = 2,
                              .queue = 256,
                              .timeout = 30};
     cli_line line = {.own = &chosen};

@@ -11,6 +11,8 @@ typedef struct http_handling {
     http_reply *reply;
     const vlp_observer *observer; /* asks to stop when the time of the request is over */
     double uptime;                /* seconds */
+    double deadline;              /* of a request that a worker answers, on the clock of work_now */
+    struct work_force *workers;   /* whose thread of predictions it may use; NULL: none */
 } http_handling;
 
 typedef void handler(http_handling *handling);
@@ -35,6 +37,10 @@ typedef struct asked_prediction {
     int64_t candidate_count;
     vlp_condition conditions[PREDICTION_CONDITIONS];
     int32_t condition_count;
+    /* Not a reply is wanted, but the rank of an entity: NaN where it is not among the answers. NULL: a
+     * reply. */
+    double *rank;
+    int32_t rank_of;
 } asked_prediction;
 /* False: the reply says what is wrong. */
 bool prediction_read(asked_prediction *out, http_handling *handling);

@@ -6,6 +6,7 @@
 #include "handlers.h"
 #include "objects.h"
 #include "results_json.h"
+#include "work.h"
 
 void answer_failure(http_reply *reply, vlp_status status) {
     switch (status) {
@@ -226,6 +227,23 @@ static void prediction_json(http_reply *reply, const served *run, const vlp_answ
     reply_end(reply);
 }
 
+/* The filtered, realistic rank of an entity in a list of answers that has the known ones; NaN where the
+ * list may end before it. */
+static double rank_in(const vlp_answers *answers, int32_t entity, int32_t limit) {
+    int32_t at = 0, count = answers->prediction_count;
+    while (at < count && answers->predictions[at].entity != entity) at++;
+    if (at == count) return NAN;
+    double score = answers->predictions[at].score, above = 0, tied = 0;
+    if (count == limit && answers->predictions[count - 1].score == score) return NAN;
+    for (int32_t i = 0; i < count; i++) {
+        const vlp_prediction *other = &answers->predictions[i];
+        if (other->known || i == at) continue;
+        above += other->score > score;
+        tied += other->score == score;
+    }
+    return 1 + above + tied / 2;
+}
+
 void predictions_answer(const asked_prediction *const *predictions, http_reply *const *replies,
                         int count, const served *run, const vlp_observer *observer) {
     const asked_prediction *first = predictions[0];
@@ -250,8 +268,11 @@ void predictions_answer(const asked_prediction *const *predictions, http_reply *
     }
     if (status == VLP_OK) status = vlp_run_predict(&answers, run->run, queries, count, &options);
     for (int i = 0; i < count; i++) {
-        if (status == VLP_OK)
-            prediction_json(replies[i], run, vlp_predictions_get(answers, i), predictions[i]->count);
+        const vlp_answers *found = status == VLP_OK ? vlp_predictions_get(answers, i) : NULL;
+        if (found && predictions[i]->rank)
+            *predictions[i]->rank = rank_in(found, predictions[i]->rank_of, options.count);
+        else if (found)
+            prediction_json(replies[i], run, found, predictions[i]->count);
         else
             answer_failure(replies[i], status);
     }
@@ -330,50 +351,38 @@ static void explanation_json(http_reply *reply, const served *run, const vlp_ans
     reply_end(reply);
 }
 
-/* The filtered, realistic rank of an entity in a list of answers that has the known ones; NaN where the
- * list may end before it. */
-static double rank_in(const vlp_answers *answers, int32_t entity, int32_t limit) {
-    int32_t at = 0, count = answers->prediction_count;
-    while (at < count && answers->predictions[at].entity != entity) at++;
-    if (at == count) return NAN;
-    double score = answers->predictions[at].score, above = 0, tied = 0;
-    if (count == limit && answers->predictions[count - 1].score == score) return NAN;
-    for (int32_t i = 0; i < count; i++) {
-        const vlp_prediction *other = &answers->predictions[i];
-        if (other->known || i == at) continue;
-        above += other->score > score;
-        tied += other->score == score;
-    }
-    return 1 + above + tied / 2;
+/* Asks for the best `count` answers, and where the answer is among them; together with predictions where
+ * that is possible. False: the reply says why it failed. */
+static bool rank_among(double *out, http_handling *handling, vlp_query query, int32_t entity,
+                       int32_t count) {
+    asked_prediction asked = {.query = query, .count = count, .rank = out, .rank_of = entity};
+    const asked_prediction *one = &asked;
+    if (count > PREDICTION_LIMIT || !handling->workers ||
+        !workers_predict(handling->workers, &asked, handling->reply, handling))
+        predictions_answer(&one, &handling->reply, 1, handling->run, handling->observer);
+    return !reply_failed(handling->reply);
 }
 
 /* The rank of the answer. The search for its support finds it. Otherwise the best answers are asked for,
- * which costs much less than ranking it among all entities; that is done where it is not among them. */
-static vlp_status find_rank(double *out, http_handling *handling, const vlp_answers *answers) {
+ * which costs much less than vlp_run_what_if; that is asked where it is not among them. */
+static bool find_rank(double *out, http_handling *handling, const vlp_answers *answers) {
     const vlp_prediction *prediction = &answers->predictions[0];
     if (prediction->support) {
         *out = prediction->support->rank_before;
-        return VLP_OK;
+        return true;
     }
-    static const int32_t limits[] = {1000, 50000};
-    vlp_predict_options options = VLP_PREDICT_OPTIONS_INIT;
-    options.known = true;
-    options.observer = handling->observer;
-    vlp_status status = VLP_OK;
+    static const int32_t limits[] = {PREDICTION_LIMIT, 50000};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        vlp_predictions *best = NULL;
-        options.count = limits[i];
-        status = vlp_run_predict(&best, handling->run->run, &answers->query, 1, &options);
-        if (status == VLP_OK)
-            *out = rank_in(vlp_predictions_get(best, 0), prediction->entity, limits[i]);
-        vlp_predictions_free(best);
-        if (status != VLP_OK || !isnan(*out)) return status;
+        *out = NAN;
+        if (!rank_among(out, handling, answers->query, prediction->entity, limits[i])) return false;
+        if (!isnan(*out)) return true;
     }
     vlp_what_if found = {0};
-    status =
+    vlp_status status =
         vlp_run_what_if(&found, handling->run->run, answers->query, prediction->entity, NULL, 0, NULL);
+    if (status != VLP_OK) answer_failure(handling->reply, status);
     *out = found.rank_before;
-    return status;
+    return status == VLP_OK;
 }
 
 void answer_explain(http_handling *handling) {
@@ -388,11 +397,10 @@ void answer_explain(http_handling *handling) {
     vlp_predictions *answers = NULL;
     double rank = NAN;
     vlp_status status = vlp_run_explain(&answers, handling->run->run, &query, &answer, 1, &options);
-    if (status == VLP_OK) status = find_rank(&rank, handling, vlp_predictions_get(answers, 0));
-    if (status == VLP_OK)
-        explanation_json(handling->reply, handling->run, vlp_predictions_get(answers, 0), rank);
-    else
+    if (status != VLP_OK)
         answer_failure(handling->reply, status);
+    else if (find_rank(&rank, handling, vlp_predictions_get(answers, 0)))
+        explanation_json(handling->reply, handling->run, vlp_predictions_get(answers, 0), rank);
     vlp_predictions_free(answers);
 }
 

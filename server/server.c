@@ -203,6 +203,10 @@ static void end_run(served *run) {
     served_release(run);
 }
 
+/* An explanation by the path model takes both time and memory; of the others many may gather, whose
+ * ranks are then found together. */
+enum { WORKERS = 16, WORKERS_PATHS = 2 };
+
 bool server_run(const server_options *options) {
     sigset_t signals;
     block_signals(&signals);
@@ -234,7 +238,9 @@ bool server_run(const server_options *options) {
     int connections = allow_files(options->connections);
     if (connections < options->connections)
         say("the system allows %d connections, not %d (ulimit -n)", connections, options->connections);
-    if (!http_start(server, listener, connections, options->workers, options->queue)) {
+    int chosen = server->run->info.components >> VLP_PATH & 1 ? WORKERS_PATHS : WORKERS;
+    int workers = options->workers > 0 ? options->workers : chosen;
+    if (!http_start(server, listener, connections, workers, options->queue)) {
         say("cannot start the server: threads or memory are missing");
         end_run(server->run);
         goto out;

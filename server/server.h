@@ -19,7 +19,7 @@ typedef struct server_options {
     const char *allowed[SERVER_ALLOWED]; /* names of this machine, for the Host header */
     int allowed_count;
     int connections; /* at most, at the same time */
-    int workers;     /* threads for explanations */
+    int workers;     /* threads for explanations; 0: chosen by the run */
     int queue;       /* requests that wait for each kind of work, at most */
     double timeout;  /* seconds for a request to arrive, and for it to be answered */
     bool json;       /* print an object with the address on standard output when ready */

@@ -1,5 +1,6 @@
 #include "work.h"
 
+#include <semaphore.h>
 #include <time.h>
 
 double work_now(void) {
@@ -53,6 +54,27 @@ bool workers_push(work_force *workers, work_job *job) {
     if (taken) push(queue, job);
     pthread_cond_signal(prediction ? &workers->predictions_wait : &workers->others_wait);
     pthread_mutex_unlock(&workers->lock);
+    return taken;
+}
+
+typedef struct awaited_job {
+    work_job job; /* first */
+    sem_t done;
+} awaited_job;
+
+static void on_awaited(work_job *job) {
+    sem_post(&((awaited_job *)job)->done);
+}
+
+bool workers_predict(work_force *workers, const asked_prediction *asked, http_reply *reply,
+                     const http_handling *handling) {
+    awaited_job awaited = {
+        .job = {.prediction = *asked, .deadline = handling->deadline, .done = on_awaited}};
+    awaited.job.handling = (http_handling){.run = handling->run, .reply = reply};
+    sem_init(&awaited.done, 0, 0);
+    bool taken = workers_push(workers, &awaited.job);
+    while (taken && sem_wait(&awaited.done) != 0) continue;
+    sem_destroy(&awaited.done);
     return taken;
 }
 
@@ -118,6 +140,8 @@ static void *answer_others(void *user) {
         if (!is_late(job)) {
             vlp_observer observer = {.stop = on_stop, .user = &job->deadline};
             job->handling.observer = &observer;
+            job->handling.deadline = job->deadline;
+            job->handling.workers = workers;
             job->answer(&job->handling);
             job->handling.observer = NULL;
             job->done(job);

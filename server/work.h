@@ -43,6 +43,10 @@ bool workers_start(work_force *out, int pool, int limit, server_metrics *metrics
 /* Hands a job over; its `done` is called by a worker. False: the queue is full, and the job stays the
  * caller's. */
 bool workers_push(work_force *workers, work_job *job);
+/* Has a prediction answered with others, for a worker that needs it; waits for it. False: the queue is
+ * full. */
+bool workers_predict(work_force *workers, const asked_prediction *asked, http_reply *reply,
+                     const http_handling *handling);
 /* Ends the threads after the jobs that wait. */
 void workers_stop(work_force *workers);
 
