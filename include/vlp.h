@@ -797,8 +797,8 @@ typedef struct vlp_evaluation_options {
     }
 /* Ranks the answers of a split and puts all figures into *out, to be freed with vlp_evaluation_free.
  * VLP_ERROR_ARGUMENT: the split is empty, a control makes no sense for this run, `graph` is given where
- * no graph is in use, or `sample` together with `candidates`; VLP_ERROR_DIVERGED: a score is NaN; VLP_ERROR_DEVICE; VLP_ERROR_STOPPED;
- * with `control` those of vlp_train. */
+ * no graph is in use, or `sample` together with `candidates`; VLP_ERROR_DIVERGED: a score is NaN;
+ * VLP_ERROR_DEVICE; VLP_ERROR_STOPPED; with `control` those of vlp_train. */
 VLP_API vlp_status vlp_run_evaluate(vlp_evaluation **out, vlp_run *run,
                                     const vlp_evaluation_options *options);
 VLP_API void vlp_evaluation_free(vlp_evaluation *evaluation);

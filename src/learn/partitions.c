@@ -159,15 +159,16 @@ static vlp_status move_array(vlp_partitions *all, float *there, float *here, int
     const vlp_memory_operations *memory = all->options.device->memory;
     size_t bytes = (size_t)rows * (size_t)width * sizeof(float), row = (size_t)width * sizeof(float);
     float *through = entities ? all->rows : here;
-    int threads = vlp_thread_count(all->options.settings->threads);
     if (to_device) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (entities)
+#pragma omp parallel for num_threads(vlp_thread_count(all->options.settings->threads))                  \
+    schedule(static) if (entities)
         for (int64_t i = 0; i < (entities ? rows : 0); i++)
             memcpy(through + i * width, here + host_row(all, i) * width, row);
         return memory->upload(all->options.compute, there, through, bytes);
     }
     VLP_TRY(memory->download(all->options.compute, through, there, bytes));
-#pragma omp parallel for num_threads(threads) schedule(static) if (entities)
+#pragma omp parallel for num_threads(vlp_thread_count(all->options.settings->threads))                  \
+    schedule(static) if (entities)
     for (int64_t i = 0; i < (entities ? rows : 0); i++)
         memcpy(here + host_row(all, i) * width, through + i * width, row);
     return VLP_OK;
