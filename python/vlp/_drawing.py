@@ -2,7 +2,7 @@
 
 Text and lines take the colour of the text around them, so that they fit light and dark pages; the two other
 colours have a contrast of at least 3 to white and to black. The picture goes from left to right: the query's
-entity, the entities between, the answer. The heaviest path is the first row.
+entity, the entities between, the answer. Each path has a row, the heaviest one the first.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from ._tables import shown
 if TYPE_CHECKING:
     from ._answers import Explanation
 
-COLUMN, ROW, MARGIN, TOP = 240, 76, 100, 44
-APART = 0.5  # rows between two edges of the same nodes
+COLUMN, ROW, MARGIN, TOP = 200, 64, 100, 44
 ANSWER, RESTS = "#2f7fd1", "#c2620e"
 MAX_REFERENCES = 8
 
@@ -27,21 +26,21 @@ MAX_REFERENCES = 8
 class Node:
     text: str
     kind: str  # "query", "answer" or ""
-    column: int
-    row: int
+    column: float
+    row: float
     note: str = ""
 
     @property
     def shown(self) -> str:
-        return _short(self.text, 32 - len(self.note)) + self.note
+        return _short(self.text, 25 - len(self.note)) + self.note
 
     @property
     def x(self) -> int:
-        return MARGIN + self.column * COLUMN
+        return round(MARGIN + self.column * COLUMN)
 
     @property
     def y(self) -> int:
-        return TOP + self.row * ROW
+        return round(TOP + self.row * ROW)
 
 
 @dataclasses.dataclass
@@ -69,8 +68,8 @@ class Picture:
 
     @property
     def size(self) -> tuple[int, int]:
-        rows = max([float(node.row) for node in self.nodes] + [edge.lowest for edge in self.edges])
-        return 2 * MARGIN + max(node.column for node in self.nodes) * COLUMN, round(TOP + rows * ROW + 36)
+        rows = max([node.row for node in self.nodes] + [edge.lowest for edge in self.edges])
+        return round(2 * MARGIN + max(node.column for node in self.nodes) * COLUMN), round(TOP + rows * ROW + 36)
 
 
 def _label(explanation: Explanation, name: str) -> str:
@@ -88,40 +87,30 @@ def _ends(explanation: Explanation) -> tuple[str, str]:
 
 
 def _paths(explanation: Explanation) -> Picture:
+    """A row for each path. An entity or a triple of two paths is drawn in both rows, so that no line crosses another."""
     start, answer = _ends(explanation)
     columns = max(len(path.steps) for path in explanation.paths)
-    # An entity that a path comes back to is a node of its own in each column: edges lead to the right.
-    first = Node(_label(explanation, start), "query", 0, 0)
-    last = Node(_label(explanation, answer), "answer", columns, 0)
-    between: dict[tuple[int, str], Node] = {}
-    edges: dict[tuple[Any, ...], Edge] = {}
+    middle = (len(explanation.paths) - 1) / 2
+    first = Node(_label(explanation, start), "query", 0, middle)
+    last = Node(_label(explanation, answer), "answer", columns, middle)
+    between: list[Node] = []
+    edges: list[Edge] = []
     resting = set(explanation.support.triples) if explanation.support else set()
-    for path in explanation.paths:
+    for row, path in enumerate(explanation.paths):
         source = first
         for place, step in enumerate(path.steps, 1):
-            target = last if place == len(path.steps) else between.get((place, step.target))
-            if target is None:
-                taken = {node.row for node in between.values() if node.column == place}
-                free = next(number for number in range(len(between) + 1) if number not in taken)
-                target = between[place, step.target] = Node(_label(explanation, step.target), "", place, free)
-            key = (source.column, source.row, target.column, target.row, step)
-            if key not in edges:
-                texts = _label(explanation, step.triple.relation), _sentence(explanation, step.triple)
-                arrow = 1 if step.forward else -1
-                edges[key] = Edge(source, target, *texts, 0, arrow, step.triple in resting)
-            edges[key].weight += path.weight
+            target = last
+            if place < len(path.steps):
+                target = Node(_label(explanation, step.target), "", columns * place / len(path.steps), row)
+                between.append(target)
+            texts = _label(explanation, step.triple.relation), _sentence(explanation, step.triple)
+            arrow = 1 if step.forward else -1
+            edges.append(Edge(source, target, *texts, path.weight, arrow, step.triple in resting))
             source = target
-    _part(list(edges.values()), 1 + max((node.row for node in between.values()), default=0) if between else 0)
+        if len(path.steps) == 1:
+            edges[-1].row = row - middle
     label = f"Paths of known triples from {_label(explanation, start)} to {_label(explanation, answer)}"
-    return Picture(label, [first, *between.values(), last], list(edges.values()))
-
-
-def _part(edges: list[Edge], below: float) -> None:
-    """Draws edges of the same nodes apart, and those that pass over a column below the nodes."""
-    for at, edge in enumerate(edges):
-        same = sum(other.source is edge.source and other.target is edge.target for other in edges[:at])
-        passes = edge.target.column - edge.source.column > 1
-        edge.row = same * APART + (below - (edge.source.row + edge.target.row) / 2 if passes else 0)
+    return Picture(label, [first, *between, last], edges)
 
 
 def _references(explanation: Explanation) -> Picture:
