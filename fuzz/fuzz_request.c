@@ -2,6 +2,7 @@
  * input is lines: METHOD, TARGET, HOST, AUTHORIZATION. */
 #include "served.h"
 #include "server/guard.h"
+#include "server/page.h"
 
 UNCOUNTED_BEGIN
 
@@ -64,7 +65,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             REQUIRE(naive_utf8((const uint8_t *)request.parameters[i].value,
                                strlen(request.parameters[i].value)));
         const http_route *route = route_find(&reply, &request);
-        if (route) REQUIRE(strcmp(route->path, request.path) == 0);
+        page_file part;
+        if (route)
+            REQUIRE(strcmp(route->path, request.path) == 0 ||
+                    (strcmp(route->path, "/") == 0 && page_find(&part, request.path)));
         if (route && request_knows(&request, &reply, route->parameters))
             answer(route, &request, &reply, run, one_in(data, size, 256));
     }
