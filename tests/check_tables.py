@@ -183,7 +183,7 @@ def check_resume():
     run = f"{scratch}/build/reproduce/WN18RR/rotate-vlp-7"
     process = subprocess.Popen(command(*arguments, results="resumed"), env=environment, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
-    while process.poll() is None and not os.path.exists(f"{run}/model.safetensors"):
+    while process.poll() is None and not os.path.exists(f"{run}/state.safetensors"):
         time.sleep(0.01)
     process.kill()
     process.wait()
