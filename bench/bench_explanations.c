@@ -33,7 +33,7 @@ typedef struct experiment {
 typedef struct tally {
     int64_t predictions, asked;
     int64_t falls, random_falls;
-    int64_t triples, sizes[VLP_REMOVAL_MAX + 1]; /* [0]: no set was found */
+    int64_t triples, sizes[VLP_SUPPORT_MAX + 1]; /* [0]: no set was found */
     int64_t scorings, walks;
     double seconds;
 } tally;
@@ -128,7 +128,7 @@ static void try_paths(tally *sums, const experiment *all, const vlp_removal_answ
     sums->sizes[carried.set.count]++;
     sums->scorings += carried.scorings;
     try_random(sums, all, answer, &carried.before,
-               carried.set.count > 0 ? carried.set.count : VLP_REMOVAL_MAX, number);
+               carried.set.count > 0 ? carried.set.count : VLP_SUPPORT_MAX, number);
 }
 
 /* Greedily, the references that cost the answer most. */
@@ -143,7 +143,7 @@ static void try_references(tally *sums, const experiment *all, const vlp_removal
     vlp_removal_result *results = calloc((size_t)count + 1, sizeof *results);
     double start = seconds();
     bool falls = false;
-    while (!falls && set.count < VLP_REMOVAL_MAX && set.count < count) {
+    while (!falls && set.count < VLP_SUPPORT_MAX && set.count < count) {
         int32_t tried = 0, best = 0;
         for (int32_t i = 0; i < count; i++) {
             if (contains(&set, list[i].edge)) continue;
@@ -164,7 +164,7 @@ static void try_references(tally *sums, const experiment *all, const vlp_removal
     sums->falls += falls;
     sums->triples += falls ? set.count : 0;
     sums->sizes[falls ? set.count : 0]++;
-    try_random(sums, all, answer, before, falls ? set.count : VLP_REMOVAL_MAX, number);
+    try_random(sums, all, answer, before, falls ? set.count : VLP_SUPPORT_MAX, number);
 }
 
 static void sample(const experiment *all, const char *ranked_by, const char *taken, vlp_mixture mixture,
@@ -187,7 +187,7 @@ static void sample(const experiment *all, const char *ranked_by, const char *tak
     printf("%s,%s,%lld,%lld,%.4f,%.4f,%.3f", ranked_by, taken, (long long)sums.predictions,
            (long long)sums.asked, (double)sums.falls / n, (double)sums.random_falls / n,
            sums.falls > 0 ? (double)sums.triples / (double)sums.falls : 0.0);
-    for (int i = 0; i <= VLP_REMOVAL_MAX; i++) printf(",%lld", (long long)sums.sizes[i]);
+    for (int i = 0; i <= VLP_SUPPORT_MAX; i++) printf(",%lld", (long long)sums.sizes[i]);
     printf(",%.0f,%.1f,%.3f\n", (double)sums.walks / n, (double)sums.scorings / n, sums.seconds / n);
     fflush(stdout);
 }

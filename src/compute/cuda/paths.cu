@@ -86,7 +86,7 @@ static void carve_sets(carver *at, path_work *work, const vlp_path_form *form) {
     int64_t entities = work->graph.entities, levels = work->layers + 1, sites = path_sites(*work);
     at->take(&work->key, PATH_KEYS);
     /* Cleared together, from `out` to the first level of `hops`. */
-    at->take(&work->out, work->graph.slot_count);
+    at->take(&work->out, work->graph.slot_count + PATH_PADDING);
     at->take(&work->touched, entities);
     at->take(&work->known, entities);
     at->take(&work->hidden, entities);
@@ -120,10 +120,6 @@ static void carve_states(carver *at, path_work *work, size_t size) {
     at->take(&work->scores, rows);
 }
 
-static int64_t hit_count(const path_work *work) {
-    return work->layers * work->octets * work->graph.slot_count * (PATH_OCTET * work->dim / 8);
-}
-
 static void carve_gradients(carver *at, path_work *work, size_t size) {
     int64_t d = work->dim, rows = work->capacity, layers = work->layers, blocks = work->blocks;
     int64_t octets = work->octets;
@@ -131,7 +127,8 @@ static void carve_gradients(carver *at, path_work *work, size_t size) {
     at->take(&work->back_list, (layers + 1) * path_sites(*work));
     at->take(&work->back_rows, (layers + 1) * rows);
     at->take(&work->back_counts, layers + 1);
-    at->take(&work->hits, hit_count(work));
+    at->take(&work->hits, (layers * octets * work->graph.slot_count + PATH_PADDING) * d);
+    at->take(&work->hub_slots, layers * octets * work->graph.hubs * 2 * PATH_OCTET * d);
     at->take(&work->boundary_hits, layers * PATH_KEYS * (d / 8));
     at->take(&work->score_grads, rows);
     at->take(&work->zero_grad, PATH_KEYS);
@@ -179,7 +176,8 @@ static vlp_status open_work(vlp_compute *compute, path_work *work, const vlp_pat
     work->keep = keep;
     work->mean_log_degree = model->graph->mean_log_degree;
     work->blocks = compute->multiprocessors * (form->dim > 64 ? 1 : 2);
-    work->update_blocks = compute->multiprocessors;
+    /* Twice as many blocks sum up the gradients of this dimension's matrices on tensor cores. */
+    work->update_blocks = compute->multiprocessors / (bf16 && form->dim == 64 ? 2 : 1);
     /* An entity that is reached has an edge. */
     int64_t reached = work->graph.entities;
     if (form->reached_only && form->edge_limit > 0 && form->edge_limit + 1 < reached)
@@ -187,8 +185,12 @@ static vlp_status open_work(vlp_compute *compute, path_work *work, const vlp_pat
     work->capacity = work->keys * reached;
     carver measure = {nullptr, 0};
     carve(&measure, work, form, bf16);
+    uint64_t before = compute->generation;
     char *memory = static_cast<char *>(cuda_scratch(compute, SLOT_PATHS, measure.used));
     if (!memory) return cuda_status(compute);
+    /* Hits are read ahead, before it is known whether they are there. */
+    if (compute->generation != before)
+        cuda_note(compute, cudaMemsetAsync(memory, 0, measure.used, compute->stream), "clearing memory");
     carver take = {memory, 0};
     carve(&take, work, form, bf16);
     return VLP_OK;
@@ -239,12 +241,6 @@ __global__ static void add_losses(double *loss, const double *losses, int32_t ke
 static void forward(vlp_compute *compute, const path_work *work, const path_operands *operands) {
     cuda_path_weights(compute, work, operands);
     cuda_path_update_open(compute, work, operands);
-    if (work->keep)
-        cuda_note(compute,
-                  cudaMemsetAsync(work->hits, 0,
-                                  static_cast<size_t>(hit_count(work)) * sizeof *work->hits,
-                                  compute->stream),
-                  "clearing memory");
     for (int32_t l = 0; l < work->layers; l++) {
         cuda_path_aggregate(compute, work, l, operands->bf16);
         cuda_path_update(compute, work, operands, l);
@@ -257,6 +253,7 @@ static void backward(vlp_compute *compute, const path_work *work, const path_ope
                      float *factors) {
     size_t bytes = static_cast<size_t>(work->layers) * PATH_KEYS * work->dim * sizeof(float);
     cuda_note(compute, cudaMemsetAsync(work->boundary, 0, bytes, compute->stream), "clearing memory");
+    cuda_path_hub_hits(compute, work);
     cuda_path_readout_backward(compute, work, operands);
     for (int32_t l = work->layers - 1; l >= 0; l--) {
         cuda_path_update_backward(compute, work, operands, l);

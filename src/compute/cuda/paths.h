@@ -17,6 +17,7 @@ enum {
     PATH_OCTET = 8,
     PATH_PARTS = 5,       /* of y: state, mean, maximum, minimum, deviation */
     PATH_MAX_PIECE = 224, /* slots that a team walks at once, at most 254 */
+    PATH_PADDING = 8,     /* slots that may be read behind the last */
     PATH_CHUNK = 64,      /* segments whose gradients of a relation's weights are summed together */
     PATH_THREADS = 256,   /* of most blocks */
     PATH_LOSS_BLOCKS = 16 /* that share the entities of a key */
@@ -42,10 +43,11 @@ struct path_layout {
     int64_t slot_count, triple_count;
     const int32_t *entity, *node; /* (entities) of a node; of an entity */
     const int32_t *begin;         /* (entities + 1) into the slots, by node */
-    const path_slot *slots;       /* (2 triples) */
+    const path_slot *slots;       /* (2 triples), and padding */
     const int32_t *reverse;       /* (2 triples) the slot of the other direction */
-    const int2 *edges; /* (2 triples) of the same slots: the source, the relation of its message */
-    const int2 *piece; /* (pieces) of hubs: the node, the first slot */
+    /* (2 triples), and padding; of the same slots: the source, the relation of its message */
+    const int2 *edges;
+    const int2 *piece;             /* (pieces) of hubs: the node, the first slot */
     const int32_t *hub_piece;      /* (hubs + 1) */
     const int2 *triples;           /* (triples) the two slots of each */
     const int32_t *segment_node;   /* (segments) */
@@ -107,7 +109,7 @@ struct path_work {
     int32_t blocks, update_blocks; /* that write partial sums of the readout, of the update */
 
     path_key *key;               /* (32) */
-    uint32_t *out;               /* (slots) keys for which the edge is out of the graph */
+    uint32_t *out;               /* (slots), and padding: keys for which the edge is out of the graph */
     uint32_t *touched;           /* (entities) keys for which one of its edges is */
     uint32_t *known, *hidden;    /* (entities) answers */
     uint32_t *hops;              /* (reached levels, entities) within that many hops */
@@ -129,18 +131,19 @@ struct path_work {
     float *last;    /* (capacity, dim) x_L */
     void *features; /* T (layers, capacity, 4, dim) mean, maximum, minimum, deviation */
     /* (layers, octets, slots, 8, dim / 8) by slot of the source: bits of the eight numbers of which a
-     * message was the maximum, then of which it was the minimum. */
+     * message was the maximum, then of which it was the minimum. Set where a row reads the message. */
     uint16_t *hits;
-    uint16_t *boundary_hits;       /* (layers, 32, dim / 8) the same of the boundary at a head entity */
-    int32_t *degree;               /* (layers, capacity) */
-    float *scale;                  /* (layers, capacity) s */
-    float *offset;                 /* (32, 2 dim) q H + bias of the readout */
-    float *hub_sums;               /* (octets pieces, 7, 8 dim) what the pieces of hubs give */
-    float *zero_score;             /* (32) of a state of zeros */
-    float *scores, *score_grads;   /* (capacity) */
-    float *zero_grad;              /* (32) */
-    double *losses;                /* (32) */
-    path_softmax *softmax;         /* (32, PATH_LOSS_BLOCKS) */
+    int32_t *hub_slots;          /* (layers, octets hubs, 2, 8, dim) of the maxima and minima of hubs */
+    uint16_t *boundary_hits;     /* (layers, 32, dim / 8) the same of the boundary at a head entity */
+    int32_t *degree;             /* (layers, capacity) */
+    float *scale;                /* (layers, capacity) s */
+    float *offset;               /* (32, 2 dim) q H + bias of the readout */
+    float *hub_sums;             /* (octets pieces, 7, 8 dim) what the pieces of hubs give */
+    float *zero_score;           /* (32) of a state of zeros */
+    float *scores, *score_grads; /* (capacity) */
+    float *zero_grad;            /* (32) */
+    double *losses;              /* (32) */
+    path_softmax *softmax;       /* (32, PATH_LOSS_BLOCKS) */
     path_key_softmax *key_softmax; /* (32) */
 
     float *state_grads, *own_grads; /* (capacity, dim) of x; those that rows give to themselves */
@@ -198,6 +201,8 @@ void cuda_path_reach_back(vlp_compute *compute, const path_work *work);
 
 /* ---- paths_messages.cu ---- */
 void cuda_path_aggregate(vlp_compute *compute, const path_work *work, int32_t layer, bool bf16);
+/* The hits of all layers' hubs, before the way back. */
+void cuda_path_hub_hits(vlp_compute *compute, const path_work *work);
 /* From the gradients of a layer's messages: those of its states, and of w by chunks. */
 void cuda_path_collect(vlp_compute *compute, const path_work *work, int32_t layer, bool bf16);
 /* Of a single key: out (2 triples) by slots of the graph. */

@@ -162,6 +162,8 @@ void make_layout(vlp_compute *compute, cuda_path_graph *out) {
     set_slots(&host, source, graph->relations / 2, graph->triples);
     set_pieces(&host);
     set_segments(&host, graph->relations);
+    host.slots.resize(host.slots.size() + PATH_PADDING);
+    host.edges.resize(host.edges.size() + PATH_PADDING);
     out->layout.entities = graph->entities;
     out->layout.relations = graph->relations;
     out->layout.piece_size = host.piece_size;

@@ -23,6 +23,18 @@ struct path_thread : path_unit {
     bool check;          /* edges of the node are out of the graph of a key of the octet */
 };
 
+/* The dimension, where kernels are compiled for it; 0: for any. */
+template <int DIM> __device__ inline int32_t path_dim(const path_work &work) {
+    return DIM > 0 ? DIM : work.dim;
+}
+
+/* Keeps an address in registers: the compiler would compute it anew for every slot of a walk. */
+template <class T> __device__ inline T *path_hold(T *address) {
+    size_t global = __cvta_generic_to_global(address);
+    asm volatile("" : "+l"(global));
+    return static_cast<T *>(__cvta_global_to_generic(global));
+}
+
 __device__ inline path_thread path_thread_of(int32_t dim) {
     path_thread out;
     int32_t parts = dim / 8, size = PATH_OCTET * parts, lane = static_cast<int32_t>(threadIdx.x) % size;

@@ -20,8 +20,9 @@ template <int D> struct backward_sizes {
     static constexpr int FEATURES = PATH_PARTS * D + 8, CHANGES = 4 * D + 8;
     static constexpr size_t BYTES = ROWS * (FEATURES + CHANGES) * sizeof(__nv_bfloat16) +
                                     (SHARED ? 2 * packed_sizes<D>::MATRIX * sizeof(uint4) : 0);
-    /* Tiles of the matrices' gradients per warp: features, columns; of columns that are summed. */
-    static constexpr int LEFT_GROUPS = WARPS / 4;
+    /* Tiles of the matrices' gradients per warp: features, columns; of columns that are summed. Where
+     * they are too many for a block's registers, blocks of another kind sum up the other half. */
+    static constexpr int KINDS = D < 64 ? 1 : 2, LEFT_GROUPS = WARPS / 4 * KINDS;
     static constexpr int LEFT = (PATH_PARTS * D / 16 + LEFT_GROUPS - 1) / LEFT_GROUPS, RIGHT = D / 16;
     static constexpr int ONES = D / 2 < WARPS ? 1 : D / 2 / WARPS;
 };
@@ -328,7 +329,8 @@ __device__ static void add_rows(block_sums<D> *sums, const __nv_bfloat16 *featur
     using size = backward_sizes<D>;
     constexpr int LEFT = size::LEFT, RIGHT = size::RIGHT, SUMMED = size::ONES;
     constexpr uint32_t ONES = 0x3f803f80u;
-    int32_t warp = threadIdx.x / 32, first_left = warp / 4 * LEFT, first_right = warp % 4 * RIGHT;
+    int32_t warp = threadIdx.x / 32, first_right = warp % 4 * RIGHT;
+    int32_t first_left = (blockIdx.y * (size::WARPS / 4) + warp / 4) * LEFT;
 #pragma unroll 1
     for (int32_t row = 0; row < size::ROWS; row += 16) {
         uint2 right[RIGHT];
@@ -359,6 +361,7 @@ __device__ static void store_sums(const block_sums<D> &sums, const path_work &wo
     constexpr int LEFT = size::LEFT, RIGHT = size::RIGHT, SUMMED = size::ONES;
     int64_t block = static_cast<int64_t>(layer) * work.update_blocks + blockIdx.x;
     int32_t warp = threadIdx.x / 32, t = threadIdx.x % 4, g = threadIdx.x % 32 / 4;
+    int32_t first_left = (blockIdx.y * (size::WARPS / 4) + warp / 4) * LEFT;
     float *update = work.update_partial + block * 2 * PATH_PARTS * D * D;
 #pragma unroll
     for (int m = 0; m < LEFT; m++)
@@ -366,13 +369,13 @@ __device__ static void store_sums(const block_sums<D> &sums, const path_work &wo
         for (int n = 0; n < RIGHT; n++)
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                int32_t feature = (warp / 4 * LEFT + m) * 16 + g + 8 * h;
+                int32_t feature = (first_left + m) * 16 + g + 8 * h;
                 int32_t column = (warp % 4 * RIGHT + n) * 8 + 2 * t;
                 if (feature >= PATH_PARTS * D) continue;
                 float *to = update + (column / D * PATH_PARTS * D + feature) * D + column % D;
                 to[0] = sums.matrix[m][n][2 * h], to[1] = sums.matrix[m][n][2 * h + 1];
             }
-    if (g > 0) return;
+    if (g > 0 || blockIdx.y > 0) return;
 #pragma unroll
     for (int n = 0; n < SUMMED; n++) {
         if ((warp * SUMMED + n) * 8 >= 4 * D) break;
@@ -414,24 +417,24 @@ __global__ static void __launch_bounds__(backward_sizes<D>::THREADS)
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 y[h] = load_part<V>(work, in.layer, at[h], part);
-                store_columns<V>(features + (16 * warp + quad + 8 * h) * backward_sizes<D>::FEATURES +
-                                     part * D + column,
-                                 y[h]);
+                store_columns<V>(
+                    features + (16 * warp + quad + 8 * h) * size::FEATURES + part * D + column, y[h]);
                 if (part == 1) mean[h] = y[h];
                 if (part == 4) deviation[h] = y[h];
             }
             multiply_part<D>(sums, y, packed, part);
         }
-        normalize<D>(unit, inverse, sums, at, in);
 #pragma unroll
         for (int h = 0; h < 2; h++)
             if (at[h].row >= 0)
                 load_floats<V>(state[h],
                                work.state_grads + static_cast<int64_t>(at[h].row) * D + column);
-        normalize_backward<D>(plain, scaled, changes + 16 * warp * backward_sizes<D>::CHANGES, unit,
-                              inverse, state, at, in);
-        store_gradients<D>(work, in, packed + packed_sizes<D>::MATRIX, plain, scaled, mean, deviation,
-                           state, at);
+        normalize<D>(unit, inverse, sums, at, in);
+        normalize_backward<D>(plain, scaled, changes + 16 * warp * size::CHANGES, unit, inverse, state,
+                              at, in);
+        if (blockIdx.y == 0)
+            store_gradients<D>(work, in, packed + packed_sizes<D>::MATRIX, plain, scaled, mean,
+                               deviation, state, at);
         __syncthreads();
         add_rows<D>(&block, features, changes);
     }
@@ -473,8 +476,9 @@ static void forward(vlp_compute *compute, const path_work *work, const update_op
 template <int D>
 static void backward(vlp_compute *compute, const path_work *work, const update_operands &in) {
     path_allow_shared(compute, update_mma_backward<D>, backward_sizes<D>::BYTES);
-    LAUNCH(compute, update_mma_backward<D>, static_cast<unsigned>(work->update_blocks),
-           static_cast<unsigned>(backward_sizes<D>::THREADS), backward_sizes<D>::BYTES, *work, in);
+    dim3 grid(static_cast<unsigned>(work->update_blocks), backward_sizes<D>::KINDS);
+    LAUNCH(compute, update_mma_backward<D>, grid, static_cast<unsigned>(backward_sizes<D>::THREADS),
+           backward_sizes<D>::BYTES, *work, in);
     LAUNCH(compute, boundary_gradients, static_cast<unsigned>(work->keys), 64, 0, *work, in.layer);
 }
 
