@@ -94,6 +94,53 @@ static void row(const char *what, double time, double flops, double bytes) {
     fflush(stdout);
 }
 
+/* The three products of a step over all entities: logits, gradients of queries and of entities. */
+static void step_products(int64_t batch, int64_t entities, bool rounded) {
+    vlp_product product = {.transpose_b = true,
+                           .m = batch,
+                           .n = entities,
+                           .k = WIDTH,
+                           .alpha = 1,
+                           .lda = WIDTH,
+                           .ldb = WIDTH,
+                           .ldc = entities,
+                           .rounded = rounded};
+    backend->blas->product(compute, logits, &product, q, table);
+    product = (vlp_product){.m = batch,
+                            .n = WIDTH,
+                            .k = entities,
+                            .alpha = 1,
+                            .lda = entities,
+                            .ldb = WIDTH,
+                            .ldc = WIDTH,
+                            .rounded = rounded};
+    backend->blas->product(compute, q_grad, &product, logits, table);
+    product = (vlp_product){.transpose_a = true,
+                            .m = entities,
+                            .n = WIDTH,
+                            .k = batch,
+                            .alpha = 1,
+                            .lda = entities,
+                            .ldb = WIDTH,
+                            .ldc = WIDTH,
+                            .rounded = rounded};
+    backend->blas->product(compute, table_grad, &product, logits, q);
+}
+
+static void products(void) {
+    static const int64_t entities[] = {104, ENTITIES}, batches[] = {128, 256, BATCH};
+    for (int e = 0; e < 2; e++)
+        for (int b = 0; b < 3; b++)
+            for (int rounded = 0; rounded < 2; rounded++) {
+                char what[64];
+                double time, size = (double)(batches[b] * entities[e]);
+                MEDIAN(time, step_products(batches[b], entities[e], rounded));
+                snprintf(what, sizeof what, "products of %lld x %lld, %s", (long long)batches[b],
+                         (long long)entities[e], rounded ? "bf16" : "fp32");
+                row(what, time, 3 * 2 * size * WIDTH, 3 * size * sizeof(float));
+            }
+}
+
 static void pairs_of(const char *name, vlp_similarity similarity, double flops) {
     vlp_form form = {.transform = VLP_SCALE_COMPLEX,
                      .similarity = similarity,
@@ -180,6 +227,7 @@ int main(int argc, char **argv) {
     q_grad = numbers((int64_t)BATCH * WIDTH, 0.1f);
     logits = numbers((int64_t)BATCH * ENTITIES, 1);
     floors();
+    products();
     pairs_of("RotatE", VLP_MINUS_MODULUS, 6);
     pairs_of("ComplEx", VLP_DOT, 4);
     losses();

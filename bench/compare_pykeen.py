@@ -1,5 +1,5 @@
 """PyKEEN's LCWA training beside `vlp train` with loss = kvsall: CPU seconds to the same MRR, ComplEx of
-complex dimension 200, Adam, one thread each, the same grid of settings for both.
+complex dimension 200, one thread each, the same grid of settings for both.
 
     bench/compare_pykeen.py --python VENV/bin/python --data DIR --work DIR umls kinship
 
@@ -11,6 +11,9 @@ evaluations. Rows of the table:
 Beside the last two, and again beside PyKEEN's first: our cheapest checkpoint with at least that test MRR,
 which is a choice on the test split. Times of the grids depend on what else the machine does: time the
 checkpoints of the table again, one side right after the other, before a ratio is quoted.
+
+N3 is given as ours: PyKEEN's weight is that over the number of entities, since its loss is a mean over all
+entities and ours a sum.
 
 PyKEEN's seconds are those of its training loop, without imports, reading and evaluation
 (bench/pykeen_lcwa.py); ours are user + system time of the whole `vlp train`, run again with that number of
@@ -57,7 +60,7 @@ def cached(path, make):
 
 
 def count_keys(folder, triples=None):
-    """Keys of both directions, and entities, of the first training triples."""
+    """Keys of both directions, and their entities, of the first training triples."""
     keys = set()
     with open(os.path.join(folder, "train.txt"), encoding="utf-8") as file:
         for line in itertools.islice(file, triples):
@@ -69,41 +72,47 @@ def count_keys(folder, triples=None):
 class Comparison:
     def __init__(self, options, dataset):
         self.options, self.dataset, self.known = options, dataset, {}
-        self.grid = list(itertools.product(options.rates, options.batches, options.smoothings))
+        optimizers = [tuple(text.split(":")) for text in options.optimizers]
+        self.grid = list(itertools.product(optimizers, options.batches, options.smoothings))
         self.folder = os.path.join(options.data, dataset)
-        self.keys, entities = count_keys(self.folder)
-        self.init = round(math.sqrt(2 / (entities + 200)), 4)  # Xavier, as PyKEEN's
+        self.keys, self.entities = count_keys(self.folder)
+        self.init = round(math.sqrt(2 / (self.entities + 200)), 4)  # Xavier, as PyKEEN's
 
-    def pykeen(self, rate, batch, smoothing):
+    def pykeen(self, optimizer, batch, smoothing):
+        kind, rate, n3 = optimizer
+
         def make():
-            command = [self.options.python, os.path.join(HERE, "pykeen_lcwa.py"), self.folder, "--rate", rate,
-                       "--batch", str(batch), "--smoothing", smoothing, "--epochs", str(self.options.epochs),
+            command = [self.options.python, os.path.join(HERE, "pykeen_lcwa.py"), self.folder, "--optimizer", kind,
+                       "--rate", rate, "--n3", str(float(n3) / self.entities), "--batch", str(batch),
+                       "--smoothing", smoothing, "--epochs", str(self.options.epochs),
                        "--every", str(self.options.every), "--patience", str(self.options.patience)]
             return [json.loads(line) for line in run_timed(command)[0].splitlines()]
-        name = f"pykeen-{self.dataset}-{rate}-{batch}-{smoothing}-bceaftersigmoid.jsonl"
+        name = f"pykeen-{self.dataset}-{kind}-{rate}-{n3}-{batch}-{smoothing}.jsonl"
         return cached(os.path.join(self.options.work, name), make)
 
-    def train(self, rate, batch, smoothing, steps, more):
+    def train(self, optimizer, batch, smoothing, steps, more):
+        kind, rate, n3 = optimizer
         run = os.path.join(self.options.work, "run")
         shutil.rmtree(run, ignore_errors=True)
-        settings = {"model": "complex", "dim": 200, "vertical": "off", "loss": "kvsall", "optimizer": "adam",
-                    "schedule": "constant", "rate": rate, "batch": batch, "label_smoothing": smoothing,
+        settings = {"model": "complex", "dim": 200, "vertical": "off", "loss": "kvsall", "optimizer": kind,
+                    "schedule": "constant", "precision": self.options.precision, "rate": rate, "n3": n3,
+                    "batch": batch, "label_smoothing": smoothing,
                     "init_scale": self.init, "steps": steps, "save_every": 0, **more}
         command = [self.options.vlp, "train", self.folder, "-o", run, "--time", "off", "--threads", "1", "--device", "cpu", "-q"]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
         return run, run_timed(command)[1]
 
-    def ours(self, rate, batch, smoothing):
+    def ours(self, optimizer, batch, smoothing):
         def make():
             epoch = math.ceil(self.keys / min(batch, self.keys))
-            run, _ = self.train(rate, batch, smoothing, self.options.epochs * epoch,
+            run, _ = self.train(optimizer, batch, smoothing, self.options.epochs * epoch,
                                 {"eval_every": self.options.every * epoch, "patience": self.options.patience})
             with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
                 lines = [json.loads(line) for line in file]
             return [{"step": line["step"], "epoch": line["step"] // epoch, "valid": line["valid_mrr"]}
                     for line in lines]
-        name = f"vlp-{self.dataset}-{rate}-{batch}-{smoothing}.jsonl"
+        name = f"vlp-{self.options.precision}-{self.dataset}-{'-'.join(optimizer)}-{batch}-{smoothing}.jsonl"
         return cached(os.path.join(self.options.work, name), make)
 
     def tested(self, configuration, checkpoint):
@@ -155,14 +164,14 @@ class Comparison:
         text, _ = run_timed([self.options.python, os.path.join(HERE, "pykeen_lcwa.py"), self.folder, "--triples",
                              str(triples), "--epochs", "1", "--every", "0", "--batch", str(batch)])
         theirs = json.loads(text)["cpu_s"] / steps
-        few, more = (self.train("0.01", batch, "0", count, {"eval_every": 0})[1] for count in (10, 40))
+        few, more = (self.train(("adam", "0.01", "0"), batch, "0", count, {"eval_every": 0})[1] for count in (10, 40))
         ours = (more - few) / 30
         print(f"| {self.dataset} | {batch} | {1e3 * theirs:.0f} | {1e3 * ours:.0f} | {theirs / ours:.1f} |",
               flush=True)
 
     def report(self, row, who, configuration, point, ratio=None):
-        rate, batch, smoothing = configuration
-        print(f"| {self.dataset} | {row} | {who} | {rate}, {batch}, {smoothing} | {point['epoch']} | "
+        (kind, rate, n3), batch, smoothing = configuration
+        print(f"| {self.dataset} | {row} | {who} | {kind}, {rate}, {n3}, {batch}, {smoothing} | {point['epoch']} | "
               f"{point['valid']:.4f} | {point['test']:.4f} | {point['cpu_s']:.2f} | "
               f"{'' if ratio is None else f'{ratio:.0f}'} |", flush=True)
 
@@ -176,15 +185,18 @@ def main():
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--every", type=int, default=5, help="epochs between evaluations")
     parser.add_argument("--patience", type=int, default=4)
-    parser.add_argument("--rates", nargs="+", default=["0.01", "0.001"])
-    parser.add_argument("--batches", nargs="+", type=int, default=[1024, 512, 256, 128])
+    parser.add_argument("--optimizers", nargs="+", help="optimizer:rate:N3",
+                        default=["adam:0.01:0", "adam:0.001:0", "adagrad:0.1:0", "adagrad:0.1:0.1"])
+    parser.add_argument("--batches", nargs="+", type=int, default=[256, 128])
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="of ours")
     parser.add_argument("--smoothings", nargs="+", default=["0", "0.1"])
     parser.add_argument("--steps", nargs="+", default=[], help="data sets whose steps are timed")
     parser.add_argument("datasets", nargs="*")
     options = parser.parse_args()
     os.makedirs(options.work, exist_ok=True)
     if options.datasets:
-        print("| data set | row | | rate, batch, smoothing | epochs | validation MRR | test MRR | CPU s | ratio |")
+        print("| data set | row | | optimizer, rate, N3, batch, smoothing | epochs | validation MRR | test MRR | CPU s "
+              "| ratio |")
         print("|---|---|---|---|---|---|---|---|---|")
     for dataset in options.datasets:
         Comparison(options, dataset).compare()

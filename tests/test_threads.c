@@ -28,11 +28,13 @@ typedef struct shape {
 
 /* By columns and by rows, in few and in many pieces, with sums that are short, just over the kernels'
  * block and several blocks long, and with rests that are no multiple of anything. */
-static const shape shapes[] = {{false, true, 256, 135, 200, 1, 0},   {false, false, 256, 200, 135, 1, 1},
-                               {true, false, 135, 200, 256, 0.5, 1}, {true, true, 131, 203, 401, 2, 0},
-                               {false, true, 67, 1009, 449, 1, 0.5}, {true, false, 1009, 67, 897, 1, 0},
-                               {false, false, 300, 300, 1500, 1, 1}, {false, true, 3, 5, 7, 1, 0},
-                               {true, true, 1, 2000, 700, 1, 1},     {false, false, 40, 24, 0, 1, 0.5}};
+static const shape shapes[] = {
+    {false, true, 256, 135, 200, 1, 0},   {false, false, 256, 200, 135, 1, 1},
+    {true, false, 135, 200, 256, 0.5, 1}, {true, true, 131, 203, 401, 2, 0},
+    {false, true, 67, 1009, 449, 1, 0.5}, {true, false, 1009, 67, 897, 1, 0},
+    {false, false, 300, 300, 1500, 1, 1}, {false, true, 3, 5, 7, 1, 0},
+    {true, true, 1, 2000, 700, 1, 1},     {false, false, 40, 24, 0, 1, 0.5},
+    {false, true, 253, 2101, 35, 1, 0},   {true, false, 253, 2101, 33, 0.5, 2}};
 enum { SHAPES = sizeof shapes / sizeof *shapes, PADDING = 3 };
 
 /* Matrices of a shape; rows of `c` are PADDING longer than its columns. */
@@ -72,7 +74,7 @@ static void matrices_free(matrices *these) {
     free(these->c);
 }
 
-static void multiply(vlp_compute *compute, const shape *s, matrices *these) {
+static void multiply_with(vlp_compute *compute, const shape *s, matrices *these, bool rounded) {
     memcpy(these->c, these->before, these->size);
     vlp_cpu_backend.blas->product(compute, these->c,
                                   &(vlp_product){.transpose_a = s->transpose_a,
@@ -84,8 +86,13 @@ static void multiply(vlp_compute *compute, const shape *s, matrices *these) {
                                                  .beta = s->beta,
                                                  .lda = these->lda,
                                                  .ldb = these->ldb,
-                                                 .ldc = these->ldc},
+                                                 .ldc = these->ldc,
+                                                 .rounded = rounded},
                                   these->a, these->b);
+}
+
+static void multiply(vlp_compute *compute, const shape *s, matrices *these) {
+    multiply_with(compute, s, these, false);
 }
 
 static void expect_product(const shape *s, const matrices *these) {
@@ -122,6 +129,50 @@ static void products_in_pieces(void **state) {
         /* What the caller told OpenMP stays. */
         assert_int_equal(omp_get_max_threads(), before);
         vlp_cpu_backend.close(compute);
+    }
+}
+
+/* ---- Rounded factors ----------------------------------------------------------------------------- */
+
+/* To the nearest bf16, ties to even. */
+static void round_to_bf16(float *values, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+        memcpy(&values[i], &bits, sizeof bits);
+    }
+}
+
+/* The product of rounded factors against sums in double; and the same bits where the product rounds
+ * them, on any number of threads. */
+static void rounded_products(void **state) {
+    (void)state;
+    bool rounds = vlp_cpu_backend.blas->rounds_factors();
+    for (int i = 0; i < SHAPES; i++) {
+        const shape *s = &shapes[i];
+        bool large = (int64_t)s->m * s->n * s->k > 5 << 18;
+        matrices first = {0};
+        for (int32_t threads = 1; threads <= 7; threads += 2) {
+            vlp_compute *compute;
+            must(vlp_cpu_backend.open(&compute, threads));
+            matrices these = matrices_new(s), plain = matrices_new(s);
+            round_to_bf16(these.a, (int64_t)s->m * s->k);
+            round_to_bf16(these.b, (int64_t)s->n * s->k);
+            multiply_with(compute, s, &these, true);
+            expect_product(s, &these);
+            multiply_with(compute, s, &plain, true);
+            bool same = memcmp(these.c, plain.c, plain.size) == 0;
+            assert_int_equal(same, (rounds && large) || s->k == 0);
+            vlp_cpu_backend.close(compute);
+            matrices_free(&plain);
+            if (threads > 1 && rounds && large) assert_memory_equal(these.c, first.c, these.size);
+            if (threads == 1)
+                first = these;
+            else
+                matrices_free(&these);
+        }
+        matrices_free(&first);
     }
 }
 
@@ -250,8 +301,8 @@ static void trainings_at_once(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(products_in_pieces),
-                                       cmocka_unit_test(products_at_once),
-                                       cmocka_unit_test(trainings_at_once)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_in_pieces), cmocka_unit_test(rounded_products),
+        cmocka_unit_test(products_at_once), cmocka_unit_test(trainings_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

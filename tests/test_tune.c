@@ -145,6 +145,63 @@ static void test_best(void **state) {
     free(first);
 }
 
+/* Without a space, embeddings are searched with both losses over all entities, each for as many passes
+ * over what its batches are of: queries, or the fewer keys. */
+static void test_losses(void **state) {
+    (void)state;
+    enum { DRAWN = 60, PASSES = 60 };
+    vlp_dataset *dataset;
+    must(vlp_dataset_open(&dataset, run_family(), NULL));
+    const vlp_graph *graph = dataset->graph;
+    int64_t keys = 0, queries = 2 * graph->edges;
+    for (int32_t v = 0; v < graph->entities; v++)
+        for (int32_t r = 0; r < 2 * graph->relations; r++) {
+            bool found = false;
+            for (int64_t slot = graph->offset[v]; slot < graph->offset[v + 1]; slot++)
+                found = found || graph->relation[slot] == r;
+            keys += found;
+        }
+    assert_true(keys > 0 && keys < queries);
+    vlp_tune_options options = usual_options(DRAWN);
+    options.space = NULL;
+    options.setting_count = 1;
+    vlp_draws candidates;
+    must(vlp_draws_open(&candidates, dataset, &options));
+    must(vlp_draws_draw(&candidates, DRAWN));
+    assert_int_equal(candidates.count, DRAWN);
+    int by_loss[3] = {0};
+    for (int64_t i = 0; i < DRAWN; i++) {
+        const vlp_settings *drawn = &candidates.drawn[i];
+        by_loss[drawn->loss]++;
+        int64_t items = drawn->loss == VLP_LOSS_KVSALL ? keys : queries;
+        int64_t batch = drawn->batch < items ? drawn->batch : items;
+        assert_int_equal(drawn->steps, (PASSES * items + batch - 1) / batch);
+    }
+    assert_int_equal(by_loss[VLP_LOSS_NEGATIVES], 0);
+    /* Five standard deviations of a half. */
+    assert_in_range(by_loss[VLP_LOSS_KVSALL], DRAWN / 2 - 20, DRAWN / 2 + 20);
+    vlp_draws_close(&candidates);
+    /* A space of one's own that does not name it has the first of them; --set stands over the space. */
+    options.space = space;
+    must(vlp_draws_open(&candidates, dataset, &options));
+    must(vlp_draws_draw(&candidates, 1));
+    assert_int_equal(candidates.drawn[0].loss, VLP_LOSS_CROSS_ENTROPY);
+    vlp_draws_close(&candidates);
+    const char *given[] = {"dim=4", "steps=27", "loss=kvsall", "threads=2"};
+    options.space = NULL;
+    options.settings = given;
+    options.setting_count = 4;
+    options.trials = 3;
+    vlp_tune_report report;
+    must(vlp_tune(&report, run_family(), support_path(folder, "kvsall"), &options));
+    assert_int_equal(report.trials, 3);
+    assert_true(report.best.mrr > 0 && !strstr(report.settings, "loss="));
+    char *best = support_read(support_path(folder, "kvsall"), "best.ini");
+    assert_non_null(strstr(best, "loss = kvsall"));
+    free(best);
+    vlp_dataset_free(dataset);
+}
+
 /* A trial of a rung is its candidate's training, shorter in all that makes its length. */
 static void test_lengths(void **state) {
     (void)state;
@@ -595,14 +652,15 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_best),         cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_at_once),      cmocka_unit_test(test_extended),
-        cmocka_unit_test(test_exhausted),    cmocka_unit_test(test_watched),
-        cmocka_unit_test(test_base),         cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_time),         cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_busy),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_other_search), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_diverged),     cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_best),     cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_lengths),  cmocka_unit_test(test_at_once),
+        cmocka_unit_test(test_extended), cmocka_unit_test(test_exhausted),
+        cmocka_unit_test(test_watched),  cmocka_unit_test(test_base),
+        cmocka_unit_test(test_stopped),  cmocka_unit_test(test_time),
+        cmocka_unit_test(test_killed),   cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_other_search),
+        cmocka_unit_test(test_damaged),  cmocka_unit_test(test_diverged),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -67,6 +67,8 @@ typedef struct vlp_step_operations {
 typedef struct vlp_blas_operations {
     void (*product)(vlp_compute *compute, float *c, const vlp_product *product, const float *a,
                     const float *b);
+    /* Whether large products with `rounded` have rounded factors on this machine. */
+    bool (*rounds_factors)(void);
 } vlp_blas_operations;
 
 typedef struct vlp_row_operations {

@@ -17,6 +17,8 @@ typedef struct vlp_product {
     int64_t m, n, k;
     float alpha, beta;
     int64_t lda, ldb, ldc; /* strides of the rows of a, b and c */
+    /* Factors may be rounded to bf16, where the backend is faster with them; sums stay in fp32. */
+    bool rounded;
 } vlp_product;
 
 /* The gradient of a table. A row that is not touched counts as zeros, whatever its memory holds; an

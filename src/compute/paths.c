@@ -42,11 +42,16 @@ static bool begins_key(const vlp_path_graph *graph, int32_t entity, int64_t slot
     return slot == graph->offset[entity] || graph->relation[slot] != graph->relation[slot - 1];
 }
 
-vlp_status vlp_path_keys_make(vlp_path_keys *out, const vlp_path_graph *graph) {
-    *out = (vlp_path_keys){0};
+int64_t vlp_path_keys_count(const vlp_path_graph *graph) {
+    int64_t count = 0;
     for (int32_t v = 0; v < graph->entities; v++)
         for (int64_t slot = graph->offset[v]; slot < graph->offset[v + 1]; slot++)
-            out->count += begins_key(graph, v, slot);
+            count += begins_key(graph, v, slot);
+    return count;
+}
+
+vlp_status vlp_path_keys_make(vlp_path_keys *out, const vlp_path_graph *graph) {
+    *out = (vlp_path_keys){.count = vlp_path_keys_count(graph)};
     int32_t *heads = vlp_alloc((size_t)out->count, sizeof *heads);
     int32_t *relations = vlp_alloc((size_t)out->count, sizeof *relations);
     int64_t *offset = vlp_alloc((size_t)out->count + 1, sizeof *offset), at = 0;

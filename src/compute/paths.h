@@ -210,7 +210,8 @@ VLP_FORMULA double vlp_path_weight(int64_t answers) {
     return sqrt((double)answers) / (double)vlp_path_turns(answers);
 }
 
-/* The keys of a graph; arrays of both are in host memory. */
+/* The keys of a graph, and how many there are; arrays of both are in host memory. */
+int64_t vlp_path_keys_count(const vlp_path_graph *graph);
 vlp_status vlp_path_keys_make(vlp_path_keys *out, const vlp_path_graph *graph);
 void vlp_path_keys_free(vlp_path_keys *keys); /* those of vlp_path_keys_make, or zeros */
 

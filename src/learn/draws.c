@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/plain_locale.h"
+#include "eval/path_graph.h"
 #include "learn/base.h"
 #include "learn/halving.h"
 #include "learn/trial_log.h"
@@ -61,7 +62,9 @@ static vlp_status start_component(vlp_draws *work) {
     }
     switch (options->component) {
     case VLP_HORIZONTAL:
-        if (!options->recipe) start->steps = STEPS_BY_PASSES;
+        if (options->recipe) break;
+        start->steps = STEPS_BY_PASSES;
+        start->loss = VLP_LOSS_CROSS_ENTROPY; /* the built-in space varies it */
         break;
     case VLP_VERTICAL:
         start->trains = VLP_TRAINS_AGGREGATOR;
@@ -87,6 +90,10 @@ static vlp_status assign_given(vlp_settings *settings, const vlp_tune_options *o
 vlp_status vlp_draws_open(vlp_draws *out, const vlp_dataset *dataset, const vlp_tune_options *options) {
     *out = (vlp_draws){.dataset = dataset, .options = options};
     VLP_TRY(check_component(options));
+    if (options->component == VLP_HORIZONTAL) {
+        vlp_path_graph slots = vlp_path_graph_of(dataset->graph);
+        out->keys = vlp_path_keys_count(&slots);
+    }
     vlp_settings_default(&out->start);
     if (options->base) VLP_TRY(vlp_base_start(&out->start, options->base));
     VLP_TRY(options->space ? vlp_space_read(&out->space, options->space)
@@ -116,13 +123,19 @@ static vlp_status check(const vlp_draws *work, const vlp_settings *settings) {
     return vlp_settings_check(settings);
 }
 
+/* Steps of EMBEDDING_PASSES over the queries, or over the keys where a batch is of keys. */
+static int64_t embedding_steps(const vlp_draws *work, const vlp_settings *settings) {
+    int64_t items =
+        settings->loss == VLP_LOSS_KVSALL ? work->keys : 2 * (int64_t)work->dataset->graph->edges;
+    int64_t batch = settings->batch < items ? settings->batch : items;
+    return batch > 0 ? (EMBEDDING_PASSES * items + batch - 1) / batch : 1;
+}
+
 static vlp_status draw_one(vlp_settings *out, vlp_draws *work) {
     *out = work->start;
     VLP_TRY(vlp_space_draw(out, work->space, work->start.seed, work->draw++));
     VLP_TRY(assign_given(out, work->options));
-    if (out->steps == STEPS_BY_PASSES)
-        out->steps = (int64_t)ceil(EMBEDDING_PASSES * 2 * (double)work->dataset->graph->edges /
-                                   (double)out->batch);
+    if (out->steps == STEPS_BY_PASSES) out->steps = embedding_steps(work, out);
     if (work->options->base) VLP_TRY(vlp_base_settle(out, work->options->base));
     return check(work, out);
 }

@@ -10,6 +10,7 @@ typedef struct vlp_draws {
     const vlp_dataset *dataset;
     const vlp_tune_options *options;
     vlp_space *space;
+    int64_t keys; /* (h, r) of the training graph, both directions, where embeddings are searched */
     vlp_settings start;  /* before anything is drawn */
     vlp_settings *drawn; /* (count), at full length */
     int64_t count, capacity;

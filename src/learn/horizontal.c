@@ -264,6 +264,7 @@ static void all_block(vlp_horizontal_state *mine, vlp_trainer *trainer, int64_t 
     int32_t width = model->form.query_width;
     int64_t stride = vlp_trainer_stride(trainer, model->entities);
     const float *q = loss_q(mine, trainer) + start * width;
+    bool rounded = trainer->settings->precision == VLP_PRECISION_BF16;
     backend->blas->product(model->compute, mine->logits,
                            &(vlp_product){.transpose_b = true,
                                           .m = rows,
@@ -272,14 +273,20 @@ static void all_block(vlp_horizontal_state *mine, vlp_trainer *trainer, int64_t 
                                           .alpha = 1,
                                           .lda = width,
                                           .ldb = width,
-                                          .ldc = stride},
+                                          .ldc = stride,
+                                          .rounded = rounded},
                            q, entities->value);
     logits_loss(mine, trainer, NULL, start, rows);
-    backend->blas->product(
-        model->compute, mine->q_grad + start * width,
-        &(vlp_product){
-            .m = rows, .n = width, .k = stride, .alpha = 1, .lda = stride, .ldb = width, .ldc = width},
-        mine->logits, entities->value);
+    backend->blas->product(model->compute, mine->q_grad + start * width,
+                           &(vlp_product){.m = rows,
+                                          .n = width,
+                                          .k = stride,
+                                          .alpha = 1,
+                                          .lda = stride,
+                                          .ldb = width,
+                                          .ldc = width,
+                                          .rounded = rounded},
+                           mine->logits, entities->value);
     backend->blas->product(model->compute, entities->grad,
                            &(vlp_product){.transpose_a = true,
                                           .m = stride,
@@ -289,7 +296,8 @@ static void all_block(vlp_horizontal_state *mine, vlp_trainer *trainer, int64_t 
                                           .beta = first ? 0 : 1,
                                           .lda = stride,
                                           .ldb = width,
-                                          .ldc = width},
+                                          .ldc = width,
+                                          .rounded = rounded},
                            mine->logits, q);
 }
 

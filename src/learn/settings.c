@@ -145,7 +145,7 @@ static const vlp_setting table[] = {
     ADJUSTABLE(steps, 1, 1e9, "10000", "training", "steps of the embeddings and the aggregator"),
     VALUE(batch, 1, 1e6, "512", "training", "queries per step; keys (h, r) with loss = kvsall"),
     CHOICE(precision, precisions, "fp32", "training",
-           "bf16: a GPU reads bf16 copies in pairs and products; sums and parameters stay fp32"),
+           "bf16: products of bf16, where the GPU or CPU has them; sums and parameters stay fp32"),
     CHOICE(optimizer, optimizers, "adam", "training",
            "lazy-adam updates only the rows a step has touched"),
     VALUE(rate, 0, 1e3, "0.001", "training", "learning rate"),

@@ -20,7 +20,7 @@ static const char path_space[] = "path = on\n"
                                  "path_rate = 0.002 .. 0.01 log\n";
 
 static const char embedding_space[] = "model = complex\n"
-                                      "loss = cross-entropy\n"
+                                      "loss = cross-entropy, kvsall\n"
                                       "vertical = off\n"
                                       "query_weights = off\n"
                                       "precision = bf16\n"

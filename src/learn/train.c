@@ -461,9 +461,11 @@ static vlp_status begin(training *work, const char *base) {
     bool found = false;
     if (!work->created) VLP_TRY(load_state(work, &found));
     if (!found) VLP_TRY(init_tables(work, base));
-    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->bf16 &&
+    bool rounds = work->settings.loss != VLP_LOSS_NEGATIVES && work->backend->blas->rounds_factors();
+    if (work->settings.precision == VLP_PRECISION_BF16 && !work->backend->bf16 && !rounds &&
         work->settings.model != VLP_MODEL_NONE && !work->settings.path)
-        vlp_log(&work->observer, "precision = bf16 is for a GPU: embeddings are trained in fp32");
+        vlp_log(&work->observer,
+                "precision = bf16 has no effect on embeddings here: they are trained in fp32");
     say_dense(work);
     VLP_TRY(write_folder(work));
     /* With the new settings on disk, a state of before has to say which of them it was made with. */

@@ -203,6 +203,7 @@ typedef struct product {
     int64_t depth; /* a call adds at most this many terms of a sum */
     const float *a, *b;
     float *c;
+    float *packed; /* (threads, cpu_rounded_floats): factors are rounded; NULL: OpenBLAS */
 } product;
 
 /* The part of a sum of `left` terms that comes next. */
@@ -217,6 +218,14 @@ static void multiply(const product *whole, int64_t first_row, int64_t end_row, i
     const float *a = whole->a + first_row * (whole->shape->transpose_a ? 1 : whole->shape->lda);
     const float *b = whole->b + first_column * (whole->shape->transpose_b ? whole->shape->ldb : 1);
     float *c = whole->c + first_row * whole->shape->ldc + first_column;
+    if (whole->packed) {
+        vlp_product piece = *whole->shape;
+        piece.m = end_row - first_row;
+        piece.n = end_column - first_column;
+        cpu_rounded_product(c, &piece, a, b,
+                            whole->packed + omp_get_thread_num() * cpu_rounded_floats());
+        return;
+    }
     int64_t done = 0;
     do {
         int64_t part = next_part(whole->shape->k - done, whole->depth);
@@ -263,11 +272,14 @@ static void multiply_pieces(const product *whole, int threads) {
 void cpu_product(vlp_compute *compute, float *c, const vlp_product *shape, const float *a,
                  const float *b) {
     if (shape->m == 0 || shape->n == 0) return;
+    bool large = shape->m * shape->n * shape->k > PIECE;
     product whole = {.shape = shape, .depth = shape->k + 1, .a = a, .b = b, .c = c};
     /* Where OpenBLAS's own threads cut a sum: with its kernels for AVX-512, results have the same bits.
      */
-    if (compute->threads > 1 && shape->m * shape->n * shape->k > PIECE) whole.depth = blas.depth;
+    if (compute->threads > 1 && large) whole.depth = blas.depth;
+    if (shape->rounded && large) whole.packed = compute->packed;
     multiply_pieces(&whole, compute->threads);
 }
 
-const vlp_blas_operations cpu_blas_operations = {.product = cpu_product};
+const vlp_blas_operations cpu_blas_operations = {.product = cpu_product,
+                                                 .rounds_factors = cpu_rounds_factors};

@@ -31,6 +31,7 @@ struct vlp_compute {
     float *scratch; /* grows as asked for */
     int64_t scratch_capacity;
     bool has_blas;  /* OpenBLAS has buffers for this backend */
+    float *packed;  /* (threads, cpu_rounded_floats) of rounded products; NULL: the processor has none */
     int32_t *marks; /* (threads, entities) of the sampler */
     int64_t marks_capacity;
     int32_t *column_of; /* (entities) the column of an answer of the batch, -1 in between */
@@ -48,6 +49,13 @@ float *cpu_scratch(vlp_compute *compute, int64_t count);
 vlp_status cpu_blas_open(vlp_compute *compute);
 void cpu_blas_close(vlp_compute *compute);
 void cpu_paths_close(vlp_compute *compute);
+
+/* Products with factors rounded to bf16: whether the processor has the instructions, the floats of
+ * working memory of one product, and the product itself, k > 0, on the calling thread. */
+bool cpu_rounds_factors(void);
+int64_t cpu_rounded_floats(void);
+void cpu_rounded_product(float *c, const vlp_product *shape, const float *a, const float *b,
+                         float *work);
 
 /* A row of a gradient, to be added to: zeros and marked, where it was not touched before. */
 static inline float *cpu_touch(const vlp_table_gradient *grad, int64_t index) {

@@ -42,6 +42,7 @@ static void cpu_close(vlp_compute *compute) {
     if (!compute) return;
     cpu_segments_free(&compute->segments);
     cpu_release(compute, compute->scratch);
+    cpu_release(compute, compute->packed);
     vlp_free(compute->marks);
     vlp_free(compute->column_of);
     cpu_blas_close(compute);
@@ -53,6 +54,13 @@ static vlp_status cpu_probe(void) {
     return VLP_OK;
 }
 
+/* Pages of it are mapped by the first product that needs them. */
+static vlp_status allocate_packed(vlp_compute *compute) {
+    size_t floats = (size_t)compute->threads * (size_t)cpu_rounded_floats();
+    compute->packed = cpu_allocate(compute, floats * sizeof(float));
+    return compute->packed ? VLP_OK : vlp_fail_memory("matrix products");
+}
+
 static vlp_status cpu_open(vlp_compute **out, int32_t threads) {
     *out = NULL;
     vlp_compute *compute = vlp_alloc_zero(1, sizeof *compute);
@@ -60,6 +68,7 @@ static vlp_status cpu_open(vlp_compute **out, int32_t threads) {
     compute->threads = vlp_thread_count(threads);
     compute->modulus = cpu_modulus_choose();
     vlp_status status = cpu_blas_open(compute);
+    if (status == VLP_OK && cpu_rounds_factors()) status = allocate_packed(compute);
     if (status != VLP_OK) {
         cpu_close(compute);
         return status;

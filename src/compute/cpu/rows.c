@@ -197,16 +197,33 @@ static void dropout_rows(vlp_compute *compute, float *out, const float *in, cons
         dropout_row(dropout, out + i * dropout->width, in + i * dropout->width, compute->values.step, i);
 }
 
-/* d |x|^3 = 3 |x| x, for every part of a unit. Returns the sum of cubes. */
-static float n3_row(float *g, const float *x, float weight, int32_t width, int32_t parts) {
+/* Units whose moduli are computed at a time. */
+enum { N3_CHUNK = 64 };
+
+/* d |x|^3 = 3 |x| x, for every part of a unit. Returns the sum of cubes. Loops go over the units of one
+ * part, so that they are vectorized whatever the number of parts. */
+VLP_CLONES static float n3_row(float *g, const float *x, float weight, int32_t width, int32_t parts) {
     float total = 0;
     int32_t columns = width / parts;
-    for (int32_t j = 0; j < columns; j++) {
-        float square = 0;
-        for (int64_t i = j; i < width; i += columns) square += x[i] * x[i];
-        float size = parts == 1 ? fabsf(x[j]) : sqrtf(square);
-        total += size * size * size;
-        for (int64_t i = j; i < width; i += columns) g[i] += 3 * weight * size * x[i];
+    for (int32_t first = 0; first < columns; first += N3_CHUNK) {
+        float size[N3_CHUNK] = {0};
+        int32_t count = columns - first < N3_CHUNK ? columns - first : N3_CHUNK;
+        for (int32_t part = 0; part < parts; part++) {
+            const float *from = x + (int64_t)part * columns + first;
+            for (int32_t j = 0; j < count; j++) size[j] += from[j] * from[j];
+        }
+        if (parts == 1)
+            for (int32_t j = 0; j < count; j++) size[j] = fabsf(x[first + j]);
+        else
+            for (int32_t j = 0; j < count; j++) size[j] = sqrtf(size[j]);
+#pragma omp simd reduction(+ : total)
+        for (int32_t j = 0; j < count; j++) total += size[j] * size[j] * size[j];
+        for (int32_t part = 0; part < parts; part++) {
+            const float *from = x + (int64_t)part * columns + first;
+            float *to = g + (int64_t)part * columns + first;
+#pragma omp simd
+            for (int32_t j = 0; j < count; j++) to[j] += 3 * weight * size[j] * from[j];
+        }
     }
     return total;
 }

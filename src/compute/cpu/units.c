@@ -188,7 +188,8 @@ typedef struct unit_loops {
                                         int32_t columns) {                                              \
         FOR_UNITS query_unit(VLP_##NAME, q, h, p, &row, j, columns);                                    \
     }                                                                                                   \
-    static void name##_query_backward(cpu_backward_rows rows, vlp_unit_row row, int32_t columns) {      \
+    VLP_CLONES static void name##_query_backward(cpu_backward_rows rows, vlp_unit_row row,              \
+                                                 int32_t columns) {                                     \
         FOR_UNITS backward_unit(VLP_##NAME, &rows, &row, false, j, columns);                            \
     }                                                                                                   \
     VLP_CLONES static void name##_answer(float *k, const float *t, const float *p, vlp_unit_row row,    \

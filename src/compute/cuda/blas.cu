@@ -145,4 +145,10 @@ void cuda_products(vlp_compute *compute, float *c, const vlp_product *product, c
                           static_cast<int>(batch->count), compute_type(compute), CUBLAS_GEMM_DEFAULT));
 }
 
-const vlp_blas_operations cuda_blas_operations = {.product = cuda_product};
+/* Products of bf16 copies are operations of their own. */
+static bool rounds_factors() {
+    return false;
+}
+
+const vlp_blas_operations cuda_blas_operations = {.product = cuda_product,
+                                                  .rounds_factors = rounds_factors};
