@@ -113,7 +113,8 @@ vlp_status cuda_all_scores(vlp_compute *compute, float *scores, const vlp_form *
                                      .beta = 0,
                                      .lda = form->query_width,
                                      .ldb = form->entity_width,
-                                     .ldc = entities};
+                                     .ldc = entities,
+                                     .rounded = false};
         cuda_product(compute, scores, &product, queries->rows, entity_table);
     } else {
         tiled_scores(compute, scores, nullptr,

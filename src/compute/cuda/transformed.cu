@@ -86,7 +86,8 @@ static vlp_product product_of(int64_t m, int64_t n, int64_t k, bool transpose_a,
             .beta = 0,
             .lda = transpose_a ? m : k,
             .ldb = transpose_b ? k : n,
-            .ldc = n};
+            .ldc = n,
+            .rounded = false};
 }
 
 /* k = W t, W (d_q, d_e) of the query's relation. */
