@@ -1,5 +1,5 @@
 /* vlp: learn from the triples of a knowledge graph, predict the missing ones, and show which known
- * triples each prediction was copied from.
+ * triples each prediction rests on.
  *
  * This header is the whole public interface, and its comments are the manual.
  *
@@ -11,7 +11,7 @@
  *   6. Auditing a data set
  *   7. Training
  *   8. Runs: evaluating, comparing and exporting what was trained
- *   9. Predicting: answers with what they were copied from, scores, missing triples
+ *   9. Predicting: answers with what they rest on, scores, missing triples
  *
  * Terms
  *   A triple (h, r, t) has a head entity, a relation and a tail entity. A query (h, r, ?) asks for
@@ -860,8 +860,9 @@ VLP_API vlp_status vlp_run_export(const vlp_run *run, const char *folder);
  * (vlp_run_mine). Below these is what they use: explanations of given answers, calibration, another
  * graph than the one trained on, and files of queries. Ids are those of vlp_run_graph_dataset.
  *
- * An answer's score is f = f_c + lambda f_g; lambda was chosen on the validation split. f_c is copied
- * from references, the known triples nearest to the query; f_g is what the embeddings memorize.
+ * An answer's score f is a weighted sum of the run's components: f_g of the embeddings, f_c of the
+ * vertical aggregator over references, the known triples nearest to the query, and f_p of the path model.
+ * The weights were chosen on the validation split.
  *
  * All functions that compute scores may return VLP_ERROR_DIVERGED (a score is NaN), VLP_ERROR_DEVICE and
  * VLP_ERROR_STOPPED. What they return owns its memory and may outlive the run. */
