@@ -241,6 +241,10 @@ static uint64_t mask_of(const fuzzy *search, uint32_t character) {
 /* Returns false where no position is left. */
 static bool step(automaton *state, const fuzzy *search, uint32_t character) {
     uint64_t mask = mask_of(search, character);
+    /* Most characters end here: without an edit left, only one that is typed at a position leads on.
+     * Positions with fewer edits, and those of an exchange, are among those with more. */
+    uint64_t fewer_edits = state->positions[search->edits - 1], all = state->positions[search->edits];
+    if (!(fewer_edits | (all & mask))) return false;
     automaton next = {{(state->positions[0] & mask) << 1}, {state->positions[0] & (mask >> 1)}};
     uint64_t any = next.positions[0];
     for (int j = 1; j <= search->edits; j++) {
