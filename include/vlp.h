@@ -861,8 +861,8 @@ VLP_API vlp_status vlp_run_export(const vlp_run *run, const char *folder);
  * graph than the one trained on, and files of queries. Ids are those of vlp_run_graph_dataset.
  *
  * An answer's score f is a weighted sum of the run's components: f_g of the embeddings, f_c of the
- * vertical aggregator over references, the known triples nearest to the query, and f_p of the path model.
- * The weights were chosen on the validation split.
+ * vertical aggregator over references, the known triples nearest to the query, and f_p of the path
+ * model. The weights were chosen on the validation split.
  *
  * All functions that compute scores may return VLP_ERROR_DIVERGED (a score is NaN), VLP_ERROR_DEVICE and
  * VLP_ERROR_STOPPED. What they return owns its memory and may outlive the run. */
