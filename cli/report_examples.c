@@ -315,18 +315,24 @@ static void run_example(html_out *out, const report *page, const report_group *g
                 vlp_evaluation_rank(run->evaluation, VLP_BY_F, group->places[example]));
     /* A run alone has its graphs beside its answers, several have them below. */
     if (group->count == 1) html_put(out, "</div>\n<div>\n");
-    if (run->explained && answers->prediction_count > 0)
+    html_put(out, "<div class=\"graphs\">\n");
+    if (run->explained && answers->prediction_count > 0) {
+        html_put(out, "<div>\n");
         report_paths(out, run->data, vlp_predictions_get(run->explained, example));
+        html_put(out, "</div>\n");
+    }
     bool shown = component_has(run->info.components, VLP_VERTICAL) ||
                  !component_has(run->info.components, VLP_PATH);
     if (shown && answers->reference_count == 0) {
         html_put(out, "<p class=\"soft small\">No reference: no known triple of this relation is near "
                       "enough.</p>\n");
     } else if (shown && answers->prediction_count > 0) {
+        html_put(out, "<div>\n");
         report_graph(out, run->data, answers);
         reference_list(out, run, answers);
+        html_put(out, "</div>\n");
     }
-    html_put(out, "</div>\n");
+    html_put(out, "</div>\n</div>\n");
 }
 
 /* Whether a run of the page has this component. */

@@ -54,7 +54,7 @@
         if (border < 3) problems.push(`contrast ${border.toFixed(2)} of the border of “${field.placeholder}”`);
     }
     // Bars and curves carry meaning: 3 to the ground.
-    for (const mark of document.querySelectorAll(".bar, .curve, .swatch, .graph-edge .arrow")) {
+    for (const mark of document.querySelectorAll(".bar:not(svg), .curve, .swatch, .graph-edge .arrow")) {
         const style = getComputedStyle(mark);
         const text = mark.matches(".curve") ? style.stroke : mark.matches(".swatch") ? style.backgroundColor : style.fill;
         const ratio = contrast(colour(text).rgb, ground(mark.parentElement));

@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser, BrowserError, find_browser  # noqa: E402
 from errors import check_errors, check_hostile, check_server_gone, check_slow_answers, check_token  # noqa: E402
 from lab import AUDIT, OVERLAP, PHONE, TRIPLES, WIDE, Test, check, failures, quote  # noqa: E402
+from report import check_report  # noqa: E402
 from setup import HOSTILE, Server, make_run, run_program  # noqa: E402
 
 
@@ -520,6 +521,7 @@ def main():
                 check_token(test, folder)
                 outside = [address for address in browser.requests if not address.startswith(("http://127.0.0.1:", "about:", "data:"))]
                 check("no request left the server", len(browser.requests) > 100 and outside == [], outside[:3])
+                check_report(test, folder)
             except BrowserError as error:
                 check("the browser does what it is told", False, str(error))
                 test.picture("failed")
