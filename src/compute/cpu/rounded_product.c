@@ -47,7 +47,9 @@ typedef struct factor {
 } factor;
 
 INLINE __mmask16 first_lanes(int64_t count) {
-    return count >= LANES ? (__mmask16)0xffff : count <= 0 ? 0 : (__mmask16)((1u << count) - 1);
+    if (count <= 0) return 0;
+    if (count >= LANES) return 0xffff;
+    return (__mmask16)((1u << count) - 1);
 }
 
 /* 16 words: terms 2 k and 2 k + 1 of each of 16 lines. */
