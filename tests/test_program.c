@@ -167,6 +167,9 @@ static pid_t start_stuck(const char *library, const char *name) {
     unlink(support_path(folder, "stuck"));
     pid_t child = fork();
     if (child == 0) {
+        /* nohup and background jobs ignore them, and what is ignored stays so over exec. */
+        signal(SIGINT, SIG_DFL);
+        signal(SIGHUP, SIG_DFL);
         setenv("LD_LIBRARY_PATH", support_path(folder, library), 1);
         setenv("RUN", support_path(folder, name), 1);
         execl("/bin/sh", "sh", "-c",
