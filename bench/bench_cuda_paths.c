@@ -23,6 +23,7 @@ typedef struct shape {
 
 static const shape shapes[] = {
     {"fb15k-237", "FB15k-237", 6, false, true, 1, 0, 8, 2},
+    {"fb15k-237-pruned", "FB15k-237", 6, false, true, 1, 1e-3f, 8, 0},
     {"fb15k-237-reached", "FB15k-237", 6, true, true, 1, 1e-3f, 8, 2},
     {"wn18rr-8", "WN18RR", 8, true, false, 1, 0, 3, 0.5},
     {"wn18rr-6", "WN18RR", 6, true, false, 1, 0, 1.5, 0.5},

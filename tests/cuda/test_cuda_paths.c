@@ -80,6 +80,9 @@ static const shape shapes[] = {
      900,
      32,
      {.far = 0.25f, .near = 1, .prune = 1e-3f, .drop = 0.2f}},
+    {{.layers = 3, .dim = 32, .relations = 6}, 900, 32, {.far = 1, .prune = 5e-3f}},
+    {{.layers = 2, .dim = 32, .relations = 6}, 600, 12, {.far = 1, .prune = 5e-3f, .drop = 0.2f}},
+    {{.layers = 1, .dim = 16, .relations = 6}, 600, 40, {.far = 1, .prune = 5e-3f}},
     {{.layers = 3, .dim = 64, .relations = 6}, 500, 9, {.far = 1}},
     {{.layers = 2, .dim = 128, .relations = 4, .reached_only = true}, 400, 5, {.far = 1}},
 };

@@ -174,6 +174,7 @@ static vlp_status open_work(vlp_compute *compute, path_work *work, const vlp_pat
     work->layers = form->layers;
     work->dim = form->dim;
     work->keep = keep;
+    work->pruned_from = form->layers + 1; /* none */
     work->mean_log_degree = model->graph->mean_log_degree;
     work->blocks = compute->multiprocessors * (form->dim > 64 ? 1 : 2);
     /* Twice as many blocks sum up the gradients of this dimension's matrices on tensor cores. */
@@ -281,8 +282,8 @@ static vlp_status step(vlp_compute *compute, double *loss, const vlp_path_tables
                compute->values);
         cuda_path_hide(compute, &work, model->graph, batch->hidden, options);
         cuda_path_reach(compute, &work, model->form, &scope);
-        work.pruned = options->prune > 0 && work.levels > work.layers &&
-                      cuda_path_on_tensor_cores(&work, &operands);
+        if (options->prune > 0 && cuda_path_on_tensor_cores(&work, &operands))
+            work.pruned_from = work.layers_alike ? work.layers : 0;
         forward(compute, &work, &operands);
         cuda_path_loss(compute, &work, model->graph, batch->hidden, options);
         backward(compute, &work, &operands, nullptr);

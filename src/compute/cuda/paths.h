@@ -102,10 +102,13 @@ struct path_work {
     int32_t keys, octets, layers, dim;
     float mean_log_degree;
     int64_t capacity; /* rows of a layer, at most */
-    int32_t levels; /* layers 0 .. levels - 1 have sites of their own, further ones those of the last */
-    bool keep;      /* all layers, for the backward pass; else the last two */
-    bool dense;     /* from layer 1 on every site has eight rows */
-    bool pruned;    /* rows without a gradient are left out on the way back */
+    /* Sites of their own have, in this order, the first layers, the layers between together, and the
+     * last. */
+    int32_t levels;
+    bool keep;           /* all layers, for the backward pass; else the last two */
+    bool layers_alike;   /* from layer 1 on all entities have rows */
+    bool dense;          /* and every site has eight */
+    int32_t pruned_from; /* from this layer on rows without a gradient are left out on the way back */
     int32_t blocks, update_blocks; /* that write partial sums of the readout, of the update */
 
     path_key *key;               /* (32) */
@@ -243,22 +246,26 @@ __host__ __device__ inline int64_t path_sites(const path_work &work) {
     return static_cast<int64_t>(work.octets) * work.graph.entities;
 }
 
+__host__ __device__ inline int64_t path_level_number(const path_work &work, int32_t layer) {
+    if (layer == work.layers) return work.levels - 1;
+    return layer < work.levels - 2 ? layer : work.levels - 2;
+}
+
 __host__ __device__ inline path_level path_level_of(const path_work &work, int32_t layer) {
-    int64_t level = layer < work.levels ? layer : work.levels - 1;
+    int64_t level = path_level_number(work, layer);
     return {work.sites + level * path_sites(work), work.list + level * path_sites(work),
             work.rows + level * work.capacity, work.counts + level};
 }
 
 __host__ __device__ inline const uint32_t *path_active_of(const path_work &work, int32_t layer) {
-    int64_t level = layer < work.levels ? layer : work.levels - 1;
-    return work.active + level * work.graph.entities;
+    return work.active + path_level_number(work, layer) * work.graph.entities;
 }
 
 /* A layer's rows on the way back: `rows` are numbers of rows, NULL: all. */
 __host__ __device__ inline path_level path_back_level_of(const path_work &work, int32_t layer) {
     path_level out = path_level_of(work, layer);
     out.rows = nullptr;
-    if (!work.pruned) return out;
+    if (layer < work.pruned_from) return out;
     out.list = work.back_list + layer * path_sites(work);
     out.rows = work.back_rows + layer * work.capacity;
     out.counts = work.back_counts + layer;
@@ -266,7 +273,7 @@ __host__ __device__ inline path_level path_back_level_of(const path_work &work, 
 }
 
 __host__ __device__ inline const uint32_t *path_back_active_of(const path_work &work, int32_t layer) {
-    if (!work.pruned) return path_active_of(work, layer);
+    if (layer < work.pruned_from) return path_active_of(work, layer);
     return work.back_active + static_cast<int64_t>(layer) * work.graph.entities;
 }
 

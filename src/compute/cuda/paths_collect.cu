@@ -348,7 +348,8 @@ template <class T, bool DENSE> static auto rows_kernel(int32_t dim) {
 template <class T> static void collect(vlp_compute *compute, const path_work *work, int32_t layer) {
     unsigned blocks = static_cast<unsigned>(compute->multiprocessors);
     int32_t teams = PATH_THREADS / (PATH_OCTET * (work->dim / 8));
-    bool dense = work->dense && layer > 0;
+    /* Where every target gives a gradient. */
+    bool dense = work->dense && layer > 0 && layer + 1 < work->pruned_from;
     auto rows = dense ? rows_kernel<T, true>(work->dim) : rows_kernel<T, false>(work->dim);
     collect_operands<T> in = operands_of<T>(*work, layer);
     LAUNCH(compute, rows, collect_tuning<T>::BLOCKS * blocks, PATH_THREADS, 0, *work, in);

@@ -104,7 +104,7 @@ __global__ static void __launch_bounds__(PATH_THREADS)
 __device__ static void set_gradient(const path_work &work, int32_t node, int32_t key, int32_t row,
                                     float grad) {
     work.score_grads[row] = grad;
-    if (work.pruned && grad != 0)
+    if (work.pruned_from <= work.layers && grad != 0)
         atomicOr(work.back_active + static_cast<int64_t>(work.layers) * work.graph.entities + node,
                  1u << key);
 }
@@ -142,7 +142,8 @@ void cuda_path_loss(vlp_compute *compute, const path_work *work, const vlp_path_
     uint32_t share = vlp_path_share(options->far);
     float correction = share < 65536 ? logf(static_cast<float>(share) / 65536.0f) : 0.0f;
     dim3 grid(PATH_LOSS_BLOCKS, static_cast<unsigned>(work->keys));
-    if (work->pruned)
+    bool pruned = work->pruned_from <= work->layers;
+    if (pruned)
         cuda_note(compute,
                   cudaMemsetAsync(
                       work->back_active + static_cast<int64_t>(work->layers) * work->graph.entities, 0,
@@ -151,5 +152,5 @@ void cuda_path_loss(vlp_compute *compute, const path_work *work, const vlp_path_
     LAUNCH(compute, sum_candidates, grid, PATH_THREADS, 0, *work, correction);
     LAUNCH(compute, key_loss, static_cast<unsigned>(work->keys), PATH_THREADS, 0, *work, *graph, hidden);
     LAUNCH(compute, score_gradients, grid, PATH_THREADS, 0, *work, correction, options->prune);
-    if (work->pruned) cuda_path_reach_back(compute, work);
+    if (pruned) cuda_path_reach_back(compute, work);
 }

@@ -231,8 +231,8 @@ static const uint32_t *find_near(vlp_compute *compute, path_work *work, const vl
     return from;
 }
 
-__global__ static void fill_words(uint32_t *to, uint32_t word, int32_t count) {
-    int32_t i = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+__global__ static void fill_words(uint32_t *to, uint32_t word, int64_t count) {
+    int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (i < count) to[i] = word;
 }
 
@@ -248,14 +248,15 @@ static void find_active(vlp_compute *compute, path_work *work, const vlp_path_fo
         return;
     }
     if (scope->all) {
-        work->levels = 2;
+        work->levels = form->layers > 1 ? 3 : 2; /* 0, those between, the last */
         cuda_note(compute,
                   cudaMemcpyAsync(work->active, work->hops,
                                   static_cast<size_t>(entities) * sizeof *work->hops,
                                   cudaMemcpyDeviceToDevice, compute->stream),
                   "copying");
-        LAUNCH(compute, fill_words, cuda_blocks(entities, PATH_THREADS), PATH_THREADS, 0,
-               work->active + entities, all, work->graph.entities);
+        int64_t others = (work->levels - 1) * entities;
+        LAUNCH(compute, fill_words, cuda_blocks(others, PATH_THREADS), PATH_THREADS, 0,
+               work->active + entities, all, others);
         return;
     }
     work->near_hops = const_cast<uint32_t *>(find_near(compute, work, form, scope->near));
@@ -291,7 +292,8 @@ __global__ static void count_sites(path_work work) {
     __shared__ uint64_t shared[32];
     int32_t octet, node = 0, level = static_cast<int32_t>(blockIdx.y);
     int64_t site = static_cast<int64_t>(blockIdx.x) * SITE_THREADS + threadIdx.x;
-    uint32_t keys = site_keys(work, path_active_of(work, level), site, &octet, &node);
+    uint32_t keys = site_keys(work, work.active + static_cast<int64_t>(level) * work.graph.entities,
+                              site, &octet, &node);
     uint64_t sum = block_sum(site_count(keys, keys && node >= work.graph.hubs), shared);
     if (threadIdx.x == 0) work.site_sums[level * gridDim.x + blockIdx.x] = sum;
 }
@@ -307,7 +309,8 @@ __global__ static void place_sites(path_work work) {
     for (unsigned i = threadIdx.x; i < blockIdx.x; i += SITE_THREADS)
         before += work.site_sums[level * gridDim.x + i];
     before = block_sum(before, shared);
-    uint32_t keys = site_keys(work, path_active_of(work, level), site, &octet, &node);
+    uint32_t keys = site_keys(work, work.active + static_cast<int64_t>(level) * work.graph.entities,
+                              site, &octet, &node);
     bool listed = keys && node >= work.graph.hubs;
     Scan(storage).ExclusiveSum(site_count(keys, listed), at, total);
     at += before;
@@ -328,13 +331,14 @@ __global__ static void place_sites(path_work work) {
 
 /* ---- The way back -------------------------------------------------------------------------------- */
 
+/* One row of the grid per layer from pruned_from on. */
 __global__ static void count_gradients(path_work work) {
     __shared__ uint64_t shared[32];
-    int32_t octet, node = 0, level = static_cast<int32_t>(blockIdx.y);
+    int32_t octet, node = 0, layer = work.pruned_from + static_cast<int32_t>(blockIdx.y);
     int64_t site = static_cast<int64_t>(blockIdx.x) * SITE_THREADS + threadIdx.x;
-    uint32_t keys = site_keys(work, path_back_active_of(work, level), site, &octet, &node);
+    uint32_t keys = site_keys(work, path_back_active_of(work, layer), site, &octet, &node);
     uint64_t sum = block_sum(site_count(keys, keys && node >= work.graph.hubs), shared);
-    if (threadIdx.x == 0) work.site_sums[level * gridDim.x + blockIdx.x] = sum;
+    if (threadIdx.x == 0) work.site_sums[blockIdx.y * gridDim.x + blockIdx.x] = sum;
 }
 
 /* As place_sites, for the rows that have a gradient: these keep their numbers. */
@@ -342,46 +346,47 @@ __global__ static void place_gradients(path_work work) {
     using Scan = cub::BlockScan<uint64_t, SITE_THREADS>;
     __shared__ typename Scan::TempStorage storage;
     __shared__ uint64_t shared[32];
-    int32_t octet = 0, node = 0, level = static_cast<int32_t>(blockIdx.y);
+    int32_t octet = 0, node = 0, layer = work.pruned_from + static_cast<int32_t>(blockIdx.y);
     int64_t site = static_cast<int64_t>(blockIdx.x) * SITE_THREADS + threadIdx.x;
     int64_t sites = path_sites(work);
     uint64_t before = 0, at, total;
     for (unsigned i = threadIdx.x; i < blockIdx.x; i += SITE_THREADS)
-        before += work.site_sums[level * gridDim.x + i];
+        before += work.site_sums[blockIdx.y * gridDim.x + i];
     before = block_sum(before, shared);
-    uint32_t keys = site_keys(work, path_back_active_of(work, level), site, &octet, &node);
+    uint32_t keys = site_keys(work, path_back_active_of(work, layer), site, &octet, &node);
     bool listed = keys && node >= work.graph.hubs;
     Scan(storage).ExclusiveSum(site_count(keys, listed), at, total);
     at += before;
     if (site >= sites) return;
     uint32_t place = static_cast<uint32_t>(at), list_place = static_cast<uint32_t>(at >> 32);
-    uint2 own = work.sites[level * sites + site];
-    own.x = (own.x & 0xff) | keys << PATH_OCTET;
-    work.sites[level * sites + site] = own;
+    uint2 *own = work.sites + path_level_number(work, layer) * sites + site;
+    own->x = (own->x & 0xff) | keys << PATH_OCTET;
     if (listed)
-        work.back_list[level * sites + list_place] =
+        work.back_list[layer * sites + list_place] =
             static_cast<uint32_t>(node) | static_cast<uint32_t>(octet) << 30;
     for (uint32_t left = keys; left; left &= left - 1)
-        work.back_rows[level * work.capacity + place++] =
-            static_cast<uint32_t>(path_row(own, __ffs(left) - 1));
+        work.back_rows[layer * work.capacity + place++] =
+            static_cast<uint32_t>(path_row(*own, __ffs(left) - 1));
     if (site + 1 == sites)
-        work.back_counts[level] = {static_cast<int32_t>(place),
+        work.back_counts[layer] = {static_cast<int32_t>(place),
                                    static_cast<int32_t>(list_place + listed)};
 }
 
 void cuda_path_reach_back(vlp_compute *compute, const path_work *work) {
     int64_t entities = work->graph.entities;
-    for (int32_t l = work->layers - 1; l >= 0; l--)
+    for (int32_t l = work->layers - 1; l >= work->pruned_from; l--)
         launch_expand(compute, work->back_active + l * entities, work->back_active + (l + 1) * entities,
                       work->active + l * entities, work);
-    dim3 grid(cuda_blocks(path_sites(*work), SITE_THREADS), static_cast<unsigned>(work->levels));
+    dim3 grid(cuda_blocks(path_sites(*work), SITE_THREADS),
+              static_cast<unsigned>(work->layers + 1 - work->pruned_from));
     LAUNCH(compute, count_gradients, grid, SITE_THREADS, 0, *work);
     LAUNCH(compute, place_gradients, grid, SITE_THREADS, 0, *work);
 }
 
 void cuda_path_reach(vlp_compute *compute, path_work *work, const vlp_path_form *form,
                      const path_scope *scope) {
-    work->dense = scope->all && !form->reached_only && work->keys % PATH_OCTET == 0;
+    work->layers_alike = scope->all && !form->reached_only;
+    work->dense = work->layers_alike && work->keys % PATH_OCTET == 0;
     search(compute, work, form);
     find_active(compute, work, form, scope);
     dim3 grid(cuda_blocks(path_sites(*work), SITE_THREADS), static_cast<unsigned>(work->levels));
