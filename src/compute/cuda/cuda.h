@@ -71,6 +71,7 @@ struct vlp_compute {
     cudaEvent_t fork_event, join_event;
     int multiprocessors;
     size_t shared_limit; /* bytes of shared memory per block, at most */
+    size_t memory;       /* bytes of the device; VLP_CUDA_MEMORY: as if it had so many MiB */
     cuda_blas *blas;
     cuda_path_graph *path_graphs; /* layouts of the path model's graphs */
     cuda_buffer slots[2][SLOTS];  /* of each stream */

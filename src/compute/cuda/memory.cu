@@ -167,6 +167,15 @@ static void cuda_close(vlp_compute *compute) {
     free(compute);
 }
 
+/* How much working memory is planned for: by the device, not by what is free at the moment, so that
+ * the same training has the same bits. */
+static size_t planned_memory(vlp_compute *compute) {
+    size_t unused = 0, total = 0;
+    const char *given = getenv("VLP_CUDA_MEMORY");
+    cuda_note(compute, cudaMemGetInfo(&unused, &total), "querying the memory");
+    return given && *given ? static_cast<size_t>(strtoull(given, nullptr, 10)) << 20 : total;
+}
+
 static void open_parts(vlp_compute *compute) {
     int device = 0, limit = 0;
     cuda_note(compute, cudaGetDevice(&device), "choosing the device");
@@ -176,6 +185,7 @@ static void open_parts(vlp_compute *compute) {
     cuda_note(compute, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
               "querying the device");
     compute->shared_limit = static_cast<size_t>(limit);
+    compute->memory = planned_memory(compute);
     /* A fork has many small kernels: by priority they run between the blocks of large ones. */
     int low = 0, high = 0;
     cuda_note(compute, cudaDeviceGetStreamPriorityRange(&low, &high), "querying the device");

@@ -159,7 +159,22 @@ static void carve(carver *at, path_work *work, const vlp_path_form *form, bool b
     if (work->keep) carve_gradients(at, work, bf16 ? sizeof(__nv_bfloat16) : sizeof(float));
 }
 
-/* Working memory for groups of at most `keys` keys. */
+/* Sets the number of keys of a group, and with it what its memory is carved into; returns the bytes. */
+static size_t set_keys(path_work *work, const vlp_path_form *form, int32_t keys, bool bf16) {
+    /* An entity that is reached has an edge. */
+    int64_t reached = work->graph.entities;
+    if (form->reached_only && form->edge_limit > 0 && form->edge_limit + 1 < reached)
+        reached = form->edge_limit + 1;
+    work->keys = keys;
+    work->octets = (keys + PATH_OCTET - 1) / PATH_OCTET;
+    work->capacity = keys * reached;
+    carver measure = {nullptr, 0};
+    carve(&measure, work, form, bf16);
+    return measure.used;
+}
+
+/* Working memory for groups of at most `keys` keys: fewer octets where they would take more than half of
+ * the device's memory. */
 static vlp_status open_work(vlp_compute *compute, path_work *work, const vlp_path_model *model,
                             int32_t keys, bool keep, bool bf16) {
     const vlp_path_form *form = model->form;
@@ -169,8 +184,6 @@ static vlp_status open_work(vlp_compute *compute, path_work *work, const vlp_pat
     *work = {};
     vlp_status status = cuda_path_layout(compute, &work->graph, model->graph);
     if (status != VLP_OK) return status;
-    work->keys = keys < PATH_KEYS ? keys : PATH_KEYS;
-    work->octets = (work->keys + PATH_OCTET - 1) / PATH_OCTET;
     work->layers = form->layers;
     work->dim = form->dim;
     work->keep = keep;
@@ -179,19 +192,16 @@ static vlp_status open_work(vlp_compute *compute, path_work *work, const vlp_pat
     work->blocks = compute->multiprocessors * (form->dim > 64 ? 1 : 2);
     /* Twice as many blocks sum up the gradients of this dimension's matrices on tensor cores. */
     work->update_blocks = compute->multiprocessors / (bf16 && form->dim == 64 ? 2 : 1);
-    /* An entity that is reached has an edge. */
-    int64_t reached = work->graph.entities;
-    if (form->reached_only && form->edge_limit > 0 && form->edge_limit + 1 < reached)
-        reached = form->edge_limit + 1;
-    work->capacity = work->keys * reached;
-    carver measure = {nullptr, 0};
-    carve(&measure, work, form, bf16);
+    int32_t most = keys < PATH_KEYS ? keys : PATH_KEYS;
+    size_t bytes = set_keys(work, form, most, bf16);
+    while (bytes > compute->memory / 2 && work->octets > 1)
+        bytes = set_keys(work, form, (work->octets - 1) * PATH_OCTET, bf16);
     uint64_t before = compute->generation;
-    char *memory = static_cast<char *>(cuda_scratch(compute, SLOT_PATHS, measure.used));
+    char *memory = static_cast<char *>(cuda_scratch(compute, SLOT_PATHS, bytes));
     if (!memory) return cuda_status(compute);
     /* Hits are read ahead, before it is known whether they are there. */
     if (compute->generation != before)
-        cuda_note(compute, cudaMemsetAsync(memory, 0, measure.used, compute->stream), "clearing memory");
+        cuda_note(compute, cudaMemsetAsync(memory, 0, bytes, compute->stream), "clearing memory");
     carver take = {memory, 0};
     carve(&take, work, form, bf16);
     return VLP_OK;
@@ -275,8 +285,8 @@ static vlp_status step(vlp_compute *compute, double *loss, const vlp_path_tables
     if (status != VLP_OK) return status;
     path_operands operands = {model->form,        model->graph,      pointers_of(model->values),
                               pointers_of(grads), model->form->bf16, false};
-    for (int32_t first = 0; first < batch->count; first += PATH_KEYS) {
-        path_work work = group_of(&all, min(batch->count - first, static_cast<int32_t>(PATH_KEYS)));
+    for (int32_t first = 0; first < batch->count; first += all.keys) {
+        path_work work = group_of(&all, min(batch->count - first, all.keys));
         operands.add = first > 0;
         LAUNCH(compute, open_keys, 1, PATH_THREADS, 0, work, *batch, first, options->seed,
                compute->values);
@@ -320,8 +330,8 @@ static vlp_status scores_of(vlp_compute *compute, float *scores, const vlp_path_
     if (status != VLP_OK) return status;
     path_operands operands = {model->form, model->graph,      pointers_of(model->values),
                               {},          model->form->bf16, false};
-    for (int32_t first = 0; first < queries->count; first += PATH_KEYS) {
-        path_work work = group_of(&all, min(queries->count - first, static_cast<int32_t>(PATH_KEYS)));
+    for (int32_t first = 0; first < queries->count; first += all.keys) {
+        path_work work = group_of(&all, min(queries->count - first, all.keys));
         LAUNCH(compute, open_queries, 1, static_cast<unsigned>(work.keys), 0, work,
                queries->heads + first, queries->relations + first);
         cuda_path_remove(compute, &work, queries, first);
