@@ -174,6 +174,21 @@ static void test_late(void **state) {
     assert_non_null(strstr(run.memory.lines, "the time is up at step "));
 }
 
+/* With many entities there is a limit even where a key reads few of them. */
+static void test_many_entities(void **state) {
+    (void)state;
+    const char *folder = support_folder(), *fixed[] = {"threads=2", "model=none"};
+    vlp_random_graph_options graph = VLP_RANDOM_GRAPH_OPTIONS_INIT;
+    graph.entities = 1010000;
+    graph.triples = 1100000;
+    graph.relations = 10;
+    must(vlp_random_graph_generate(NULL, support_path(folder, "graph"), &graph));
+    automatic_run run = {0};
+    expect_trained(&run, support_path(folder, "graph"), 1, fixed, 2);
+    assert_int_equal(run.settings.path_edges, 1000000);
+    support_remove(folder);
+}
+
 /* On a large graph a key reads a part of it, embeddings have sampled negatives, and nothing takes the
  * time of all entities or of all queries. */
 static void test_large(void **state) {
@@ -232,9 +247,10 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_hiding), cmocka_unit_test(test_given),
-                                       cmocka_unit_test(test_recipe), cmocka_unit_test(test_odd),
-                                       cmocka_unit_test(test_late),   cmocka_unit_test(test_large),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hiding), cmocka_unit_test(test_given),
+        cmocka_unit_test(test_recipe), cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_late),   cmocka_unit_test(test_many_entities),
+        cmocka_unit_test(test_large),  cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

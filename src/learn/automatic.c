@@ -16,7 +16,7 @@ typedef struct graph_facts {
     double linked_train, linked_valid;
     double within[VLP_PATH_MAX_LAYERS + 1]; /* share of validation pairs within so many hops */
     int64_t pairs;                          /* of the validation split that were looked at */
-    int64_t needed_edges; /* of a large graph: that reach most validation answers; 0: all */
+    int64_t needed_edges; /* of a large graph: those to read for a key at most; 0: all */
 } graph_facts;
 
 enum {
@@ -76,7 +76,8 @@ static int64_t ball_slots(vlp_walk *walk, int32_t from, int32_t hops) {
 }
 
 /* Of a large graph: the edges around an entity that reach nine of ten validation answers, from either
- * side, where all edges within LEAST_LAYERS hops are too many. */
+ * side, where all edges within LEAST_LAYERS hops are too many. Where they are not, and entities are
+ * many, a limit that few keys meet: the memory of a GPU is planned for it. */
 static vlp_status find_edges(graph_facts *facts, const vlp_graph *graph, const vlp_triple *pairs,
                              const int32_t *hops, int64_t count) {
     int64_t needed[2 * SAMPLED_PAIRS], reached = 0;
@@ -90,7 +91,10 @@ static vlp_status find_edges(graph_facts *facts, const vlp_graph *graph, const v
         if (far >= 0 && far < VLP_WALK_LEVELS) needed[reached++] = ball_slots(&walk, from, far);
     }
     vlp_walk_free(&walk);
-    if (reached == 0 || all / (2 * (double)count) <= 2 * MOST_EDGES) return VLP_OK;
+    if (reached == 0 || all / (2 * (double)count) <= 2 * MOST_EDGES) {
+        if (graph->entities > WIDE_BALL) facts->needed_edges = WIDE_BALL;
+        return VLP_OK;
+    }
     qsort(needed, (size_t)reached, sizeof *needed, compare_counts);
     int64_t most = needed[reached * 9 / 10];
     facts->needed_edges = most < LEAST_EDGES ? LEAST_EDGES : most > MOST_EDGES ? MOST_EDGES : most;

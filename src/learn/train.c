@@ -90,6 +90,7 @@ static vlp_status apply_settings(vlp_settings *settings, const vlp_train_options
 static vlp_status start_settings(vlp_settings *settings, const vlp_train_options *options) {
     vlp_settings_default(settings);
     if (options->base) VLP_TRY(vlp_base_start(settings, options->base));
+    if (options->time != 0) settings->path = true; /* as plans have it unless they are told not to */
     return apply_settings(settings, options);
 }
 
