@@ -106,6 +106,8 @@ def faults(folder):
     for experiment in TABLES["runs"].experiments(sorted({row["seed"] for row in results.read("runs")}) or ["0"]):
         if stale(results, experiment):
             found.append(f"{experiment.name} on {experiment.data}: its recipe has changed since (scripts/reproduce --renew)")
+    if folder == "results" and page.with_summary(open("README.md").read(), results) != open("README.md").read():
+        found.append("README.md has another table than the rows give (scripts/reproduce page)")
     wanted = page.contents(results)
     for name, text in wanted.items():
         path = f"{folder}/{name}"

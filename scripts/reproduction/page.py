@@ -330,7 +330,35 @@ def contents(results):
     return {"README.md": text, **{f"{name}.svg": figure for name, figure in page.figures.items()}}
 
 
+BEGIN, END = "<!-- results/main.csv, by scripts/reproduce page -->\n", "<!-- end -->\n"
+
+
+def summary(results):
+    """The main table in short, as the project's README has it."""
+    page, lines = Page(results), []
+    for data in DATA:
+        best = f"{SUM[data]}-vlp+path"
+        for model in (*(name for one in PAPER for name in (one, f"{one}-vlp")), "path", best, "path-edge", f"{best}-edge"):
+            row = page.one("main", data=data, model=model)
+            if row:
+                seeds = len([one for one in page.rows("main", data=data, model=model) if one["seed"] != MEAN])
+                lines.append([data, name_of(model), short(row["mrr"], 4), short(row["hits@1"]), short(row["hits@10"]),
+                              f"{float(row['seconds']):.0f} s", str(seeds)])
+    return "\n".join(table(["data", "model", "MRR", "H@1", "H@10", "training", "seeds"], lines)) + "\n"
+
+
+def with_summary(text, results):
+    """The README with its table renewed."""
+    start, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+    return text[:start] + "\n" + summary(results) + "\n" + text[end:]
+
+
 def write(results):
     os.makedirs(results.folder, exist_ok=True)
     for name, text in contents(results).items():
         replace(f"{results.folder}/{name}", text)
+    if os.path.realpath(results.folder) == os.path.realpath("results"):
+        text = open("README.md").read()
+        renewed = with_summary(text, results)
+        if renewed != text:
+            replace("README.md", renewed)
