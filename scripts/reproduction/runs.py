@@ -193,10 +193,11 @@ class Meter:
         while not ended.wait(5):
             self.save({**self.cost, "seconds": before + time.monotonic() - begun})
 
-    def run(self, command):
+    def run(self, command, output=None):
+        """output: where the command's goes; None: to standard error."""
         ended = threading.Event()
         begun = time.monotonic()
-        process = subprocess.Popen(command, stdout=sys.stderr, preexec_fn=end_with_parent)
+        process = subprocess.Popen(command, stdout=output or sys.stderr, preexec_fn=end_with_parent)
         watcher = threading.Thread(target=self.watch, args=(ended,))
         watcher.start()
         try:
