@@ -192,7 +192,7 @@ fuzz: | deps
 	$(MAKE) BUILD=$(BUILD)/fuzzing CC=clang OPTIMIZE='-O2 -g' \
 	  SANITIZE='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' \
 	  $(FUZZERS:%=$(BUILD)/fuzzing/fuzz/%)
-	@BUILD=$(BUILD)/fuzzing scripts/fuzz $(if $(FUZZ_RUNS),--runs $(FUZZ_RUNS),--seconds $(FUZZ_SECONDS))
+	@BUILD=$(BUILD)/fuzzing scripts/fuzz $(if $(FUZZ_RUNS),--runs $(FUZZ_RUNS),--seconds $(FUZZ_SECONDS)) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
 
 .PHONY: mutants print-flags
 mutants: test-programs

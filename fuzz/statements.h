@@ -114,6 +114,12 @@ static bool in_label(uint32_t code) {
     return false;
 }
 
+/* PN_CHARS_U or a digit. */
+static bool starts_label(uint32_t code) {
+    return in_label(code) && code != '-' && code != 0xb7 && !(code >= 0x300 && code <= 0x36f) &&
+           code != 0x203f && code != 0x2040;
+}
+
 static bool take_blank_node(cursor *c, buffer *name) {
     if (!take(c, "_:")) return false;
     const uint8_t *start = c->at;
@@ -124,7 +130,10 @@ static bool take_blank_node(cursor *c, buffer *name) {
         break;
     }
     while (c->at > start && c->at[-1] == '.') c->at--;
-    if (c->at == start || *start == '-' || *start == '.') return false;
+    uint32_t first;
+    if (c->at == start || !naive_character(&first, start, (size_t)(c->at - start)) ||
+        !starts_label(first))
+        return false;
     append(name, "_:", 2);
     append(name, start, (size_t)(c->at - start));
     return true;
@@ -193,14 +202,17 @@ static bool take_term(cursor *c, buffer *name) {
     return take_literal(c, name);
 }
 
-/* The name of a graph. It is dropped: the characters of a label are not checked. */
+/* The name of a graph. It is dropped: of the characters of a label only the first is checked, for being
+ * one that stands only inside of labels. */
 static bool take_graph(cursor *c, buffer *name) {
     if (c->at < c->end && *c->at == '<') return take_iri(c, name);
     if (!take(c, "_:")) return false;
     const uint8_t *start = c->at;
     while (c->at < c->end && (*c->at >= 0x80 || in_label(*c->at) || *c->at == '.')) c->at++;
     while (c->at > start && c->at[-1] == '.') c->at--;
-    return c->at > start && *start != '-' && *start != '.';
+    uint32_t first;
+    return c->at > start && naive_character(&first, start, (size_t)(c->at - start)) && first != '.' &&
+           (!in_label(first) || starts_label(first));
 }
 
 /* triple? comment?; *statement is whether there is a triple; graphs: NULL for N-Triples. */

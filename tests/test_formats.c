@@ -492,6 +492,8 @@ static void errors_say_what_and_where(void **state) {
          "a.ttl:1: the label of a blank node starts with a letter, a digit or _"},
         {"a.ttl", "_:\xcd\xaf <x:r> <x:b> .\n",
          "a.ttl:1: the label of a blank node starts with a letter, a digit or _"},
+        {"a.ttl", "<x:a> <x:r> \"b\"@en- .\n",
+         "a.ttl:1: a language tag that is not like @en or @zh-Hant"},
         {"a.ttl", "<x:a> <x:r> \"\"\"\n\nnever closed", "a.ttl:3: end of file in long string"},
         {"a.ttl", "@prefix ex: <x:> .\n<x:g> { <x:a> <x:r> <x:b> }\n",
          "a.ttl:2: a graph, which Turtle has not (this looks like TriG, not Turtle: choose that format, "

@@ -212,6 +212,8 @@ static const bad_case bad_cases[] = {
     BAD("_:-a <a:p> <a:o> .\n", 0, LABEL),
     BAD("_:.a <a:p> <a:o> .\n", 0, LABEL),
     BAD("_:... <a:p> <a:o> .\n", 0, LABEL),
+    BAD("_:\xe2\x81\x80 <a:p> <a:o> .\n", 0, LABEL),
+    BAD("<a:s> <a:p> _:\xcc\x80 .\n", 0, LABEL),
     BAD("_:a. <a:p> <a:o> .\n", 0, PREDICATE),
     BAD("_:a:b <a:p> <a:o> .\n", 0, PREDICATE),
     BAD("<a:s> <a:p> _:a.. \n", 0, BEHIND),

@@ -44,6 +44,18 @@ void vlp_rdf_point(vlp_span *spans, int64_t count, const vlp_piece *piece, int64
     }
 }
 
+bool vlp_rdf_starts_label(const char *label, size_t size) {
+    static const char *const inner[] = {"-", ".", "\xc2\xb7", "\xe2\x80\xbf", "\xe2\x81\x80"};
+    for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
+        size_t length = strlen(inner[i]);
+        if (size >= length && memcmp(label, inner[i], length) == 0) return false;
+    }
+    /* U+0300 to U+036F */
+    bool combining = size >= 2 && ((unsigned char)label[0] == 0xcc ||
+                                   ((unsigned char)label[0] == 0xcd && (unsigned char)label[1] < 0xb0));
+    return size > 0 && !combining;
+}
+
 /* ---- Literals ------------------------------------------------------------------------------------ */
 
 /* The letter after the backslash of a character with a short escape, or 0. */

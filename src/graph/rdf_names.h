@@ -21,6 +21,10 @@ bool vlp_rdf_add(vlp_span *out, vlp_piece *piece, const vlp_text *parts, int cou
 bool vlp_rdf_add_literal(vlp_span *out, vlp_piece *piece, vlp_text text, vlp_text datatype,
                          vlp_text language);
 
+/* Whether the label of a blank node starts with a character that may stand there, given that it may
+ * stand inside of a label, which serd checks. */
+bool vlp_rdf_starts_label(const char *label, size_t size);
+
 /* Sets the text of `count` spans whose names follow each other in the arena from *at, and advances it.
  */
 void vlp_rdf_point(vlp_span *spans, int64_t count, const vlp_piece *piece, int64_t *at);

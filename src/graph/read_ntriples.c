@@ -151,18 +151,20 @@ static const char *scan_blank_node(scanner *line) {
     skip_bytes(line, IN_LABEL);
     /* A label does not end with a full stop; that one ends the statement. */
     while (line->at > start && line->at[-1] == '.') line->at--;
-    if (line->at == start || *start == '.' || *start == '-')
+    if (!vlp_rdf_starts_label(start, (size_t)(line->at - start)))
         return "the label of a blank node starts with a letter, a digit or _";
     return NULL;
 }
 
+#define BAD_LANGUAGE "a language tag that is not like @en or @zh-Hant"
+
+/* A language tag, from behind its @ on. */
 static const char *scan_language(scanner *line) {
-    line->at++;
     for (bool first = true;; first = false) {
         const char *start = line->at;
         while (line->at < line->end && (is_letter(*line->at) || (!first && is_digit(*line->at))))
             line->at++;
-        if (line->at == start) return "a language tag that is not like @en or @zh-Hant";
+        if (line->at == start) return BAD_LANGUAGE;
         if (!next_is(line, '-')) return NULL;
         line->at++;
     }
@@ -191,7 +193,10 @@ static const char *scan_literal(scanner *line) {
     }
     if (*line->at != '"') return "a NUL byte or a carriage return in a literal";
     line->at++;
-    if (next_is(line, '@')) return scan_language(line);
+    if (next_is(line, '@')) {
+        line->at++;
+        return scan_language(line);
+    }
     if (!next_is(line, '^')) return NULL;
     if (line->end - line->at < 3 || memcmp(line->at, "^^<", 3) != 0)
         return "a datatype is written ^^ and an IRI in < >";
@@ -266,6 +271,12 @@ const char *vlp_iri_fault(const char *text, size_t size) {
     skip_bytes(&iri, IN_IRI);
     if (iri.at < iri.end) return "a character that is not allowed in an IRI";
     return vlp_utf8_valid_prefix(text, size) < size ? "invalid UTF-8" : NULL;
+}
+
+const char *vlp_language_fault(const char *text, size_t size) {
+    scanner tag = {.at = text, .end = text + size};
+    const char *fault = scan_language(&tag);
+    return fault || tag.at == tag.end ? fault : BAD_LANGUAGE;
 }
 
 bool vlp_is_statement(const char *line, size_t size, bool quads) {

@@ -165,19 +165,6 @@ static bool add_prefixed(vlp_span *out, reading *this, const SerdNode *node) {
     return add_iri_parts(out, this, parts, 2);
 }
 
-/* Whether a label may start so. serd has checked its characters, but as those behind the letter. */
-static bool starts_label(const char *label, size_t size) {
-    static const char *const inner[] = {"-", ".", "\xc2\xb7", "\xe2\x80\xbf", "\xe2\x81\x80"};
-    for (size_t i = 0; i < sizeof inner / sizeof *inner; i++) {
-        size_t length = strlen(inner[i]);
-        if (size >= length && memcmp(label, inner[i], length) == 0) return false;
-    }
-    /* U+0300 to U+036F */
-    bool combining = size >= 2 && ((unsigned char)label[0] == 0xcc ||
-                                   ((unsigned char)label[0] == 0xcd && (unsigned char)label[1] < 0xb0));
-    return size > 0 && !combining;
-}
-
 /* A label has the letter that turtle_text.h puts before it. Nodes without a label are named _:[1],
  * _:[2], ...: no label contains a bracket. */
 static bool add_blank(vlp_span *out, reading *this, const SerdNode *node) {
@@ -185,7 +172,7 @@ static bool add_blank(vlp_span *out, reading *this, const SerdNode *node) {
     const char *bytes = id.bytes;
     char number[32];
     if (id.size > 0 && bytes[0] == VLP_TURTLE_BLANK) {
-        if (!starts_label(bytes + 1, id.size - 1)) {
+        if (!vlp_rdf_starts_label(bytes + 1, id.size - 1)) {
             fail(this, "the label of a blank node starts with a letter, a digit or _");
             return false;
         }
@@ -219,6 +206,12 @@ static bool add_literal(vlp_span *out, reading *this, const SerdNode *node, cons
         fail(this, "an escape \\u or \\U that is no code point");
         return false;
     }
+    vlp_text tag = text_of(language);
+    const char *fault = tag.size > 0 ? vlp_language_fault(tag.bytes, tag.size) : NULL;
+    if (fault) {
+        fail(this, "%s", fault);
+        return false;
+    }
     char *copy = NULL;
     if (type.size > 0) {
         int64_t before = this->piece.arena_size;
@@ -233,7 +226,7 @@ static bool add_literal(vlp_span *out, reading *this, const SerdNode *node, cons
         type = (vlp_text){copy, resolved.length};
         this->piece.arena_size = before;
     }
-    bool added = vlp_rdf_add_literal(out, &this->piece, text, type, text_of(language));
+    bool added = vlp_rdf_add_literal(out, &this->piece, text, type, tag);
     vlp_free(copy);
     return added || (piece_failed(this), false);
 }

@@ -122,6 +122,8 @@ void vlp_parse_nquads(vlp_piece *piece, const void *settings);
 bool vlp_is_statement(const char *line, size_t size, bool quads);
 /* The error of an absolute IRI whose escapes are decoded, or NULL. */
 const char *vlp_iri_fault(const char *text, size_t size);
+/* The error of a language tag without its @, or NULL. */
+const char *vlp_language_fault(const char *text, size_t size);
 
 /* ---- Turtle and TriG ---- */
 
