@@ -419,7 +419,11 @@ static void op_softmax(work *w) {
 
 static void op_update(work *w) {
     const vlp_table *table = vlp_model_entities(w->model);
-    vlp_update update = {w->settings.optimizer == VLP_ADAGRAD, 0.9f, 0.999f, 1e-8f, w->trainer->report};
+    vlp_update update = {.kind = w->settings.optimizer == VLP_ADAGRAD,
+                         .beta1 = 0.9f,
+                         .beta2 = 0.999f,
+                         .epsilon = 1e-8f,
+                         .report = w->trainer->report};
     vlp_updated updated = {.width = table->width,
                            .rows = table->rows,
                            .value = table->value,

@@ -182,7 +182,9 @@ static void run_update(lab *bench, const pair_case *one, int kind, bool fused, c
     float *q_grad = lab_put(bench, lab_zeros(bench, q_size), q_size);
     uint8_t touched[64] = {1, 0, 1};
     vlp_step_report report = {.scales = {0.5f, 3}};
-    vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, lab_put_bytes(bench, &report, sizeof report)};
+    vlp_update update = {
+        .kind = kind, .beta1 = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f, .decay = kind == 0 ? 0.4f : 0};
+    update.report = lab_put_bytes(bench, &report, sizeof report);
     double *moments = lab_zeros(bench, one->size);
     for (int32_t i = 0; i < one->size; i++) moments[i] = 0.25;
     vlp_updated table = {.table = 0,

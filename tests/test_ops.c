@@ -455,6 +455,7 @@ static void reference_update(trained *table, const vlp_update *update, double ra
         bool touched = !marked || table->touched[i / table->width];
         if (lazy && !touched) continue;
         double grad = touched ? table->grad[i] * scale : 0;
+        table->x[i] *= 1 - rate * (double)update->decay;
         if (update->kind == 0)
             reference_adam(&table->x[i], &table->moments[i], grad, rate, (double)update->beta1,
                            (double)update->beta2, (double)update->epsilon, step);
@@ -507,11 +508,11 @@ static void begin_step(lab *bench, const vlp_update *update, vlp_component compo
     assert_false(bench->backend->steps->begin(bench->compute, NULL, &values));
 }
 
-/* Two tables at a time: the second is of one number, which stays where it is. */
+/* Two tables at a time: the second is of one number, a zero, which stays where it is. */
 static vlp_updated run_update(lab *bench, const trained *table, const vlp_update *update,
                               vlp_component component, bool lazy, bool marked) {
     bool parts = table->width % 2 == 0;
-    double one = 1, zero = 0;
+    double zero = 0;
     vlp_updated updated[2] = {
         {.table = 3,
          .component = component,
@@ -526,7 +527,7 @@ static vlp_updated run_update(lab *bench, const trained *table, const vlp_update
          .inverse_norms = lab_put(bench, lab_zeros(bench, table->rows), table->rows),
          .layout =
              parts ? vlp_bf16_layout_of(2, table->width / 2) : vlp_bf16_layout_of(1, table->width)},
-        {.table = 4, .component = component, .width = 1, .rows = 1, .value = lab_put(bench, &one, 1)}};
+        {.table = 4, .component = component, .width = 1, .rows = 1, .value = lab_put(bench, &zero, 1)}};
     updated[1].grad = lab_put(bench, &zero, 1);
     updated[1].first = lab_put(bench, &zero, 1);
     updated[1].second = lab_put(bench, &zero, 1);
@@ -536,7 +537,7 @@ static vlp_updated run_update(lab *bench, const trained *table, const vlp_update
                                            table->x_on, table->width, table->rows);
     }
     bench->backend->optimizer->update(bench->compute, update, updated, 2);
-    lab_expect("the other table", &one, lab_get(bench, updated[1].value, 1), 1, 0, 0);
+    lab_expect("the other table", &zero, lab_get(bench, updated[1].value, 1), 1, 0, 0);
     return updated[0];
 }
 
@@ -546,7 +547,8 @@ static void expect_fault(lab *bench, trained *table, int kind, bool lazy, bool m
     int32_t size = table->rows * table->width, at = lab_between(bench, 0, size - 1);
     for (int spoiled = 0; spoiled < 2; spoiled++) {
         vlp_step_report report = {.scales = {1, 1}};
-        vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, lab_put_bytes(bench, &report, sizeof report)};
+        vlp_update update = {.kind = kind, .beta1 = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f};
+        update.report = lab_put_bytes(bench, &report, sizeof report);
         double *grad = lab_random(bench, size, 1);
         memset(table->touched, 1, sizeof table->touched);
         table->touched[at / table->width] = (uint8_t)spoiled;
@@ -566,7 +568,8 @@ static void train_table(lab *bench, trained *table, int kind, bool lazy, bool ma
     int32_t size = table->rows * table->width;
     for (int step = 1; step <= 5; step++) {
         vlp_component component = step % 2 ? VLP_VERTICAL : VLP_HORIZONTAL;
-        vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, NULL};
+        vlp_update update = {.kind = kind, .beta1 = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f};
+        if (step % 2) update.decay = 0.4f;
         vlp_step_report report = {.scales = {0.5f, 0.75f}};
         double scale = step % 3 ? (double)report.scales[component] : 1;
         if (step % 3) update.report = lab_put_bytes(bench, &report, sizeof report);
@@ -582,7 +585,8 @@ static void train_table(lab *bench, trained *table, int kind, bool lazy, bool ma
     }
     /* After a fault nothing moves. */
     vlp_step_report faulty = {.scales = {1, 1}, .fault = VLP_FAULT_TABLE};
-    vlp_update update = {kind, 0.9f, 0.99f, 1e-3f, lab_put_bytes(bench, &faulty, sizeof faulty)};
+    vlp_update update = {.kind = kind, .beta1 = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f, .decay = 1};
+    update.report = lab_put_bytes(bench, &faulty, sizeof faulty);
     double *before = lab_get(bench, table->x_on, size);
     table->grad_on = lab_put(bench, lab_random(bench, size, 1), size);
     run_update(bench, table, &update, 0, lazy, marked);

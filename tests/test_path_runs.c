@@ -105,6 +105,31 @@ static void starts_from_the_best(void **state) {
     assert_true(fact_of(both, "state.safetensors", "step") > 12);
 }
 
+/* One step whose weight decay leaves nothing of what was there: the difference to a step without it are
+ * the initial values, of the normalizations 1 and 0. */
+static void weights_decay(void **state) {
+    (void)state;
+    char plain[256], decayed[256];
+    snprintf(plain, sizeof plain, "%s/no-decay", support_folder());
+    snprintf(decayed, sizeof decayed, "%s/decay", support_folder());
+    must(train(plain, true, NULL, NULL, false, "model=none", "path_passes=1e-6", "path_warmup=0", NULL));
+    must(train(decayed, true, NULL, NULL, false, "model=none", "path_passes=1e-6", "path_warmup=0",
+               "path_weight_decay=100", NULL));
+    assert_true(fact_of(plain, "state.safetensors", "step") == 1);
+    vlp_safetensors *a = weights_of(plain, "state.safetensors");
+    vlp_safetensors *b = weights_of(decayed, "state.safetensors");
+    const vlp_tensor *left = vlp_safetensors_find(a, "path_norm");
+    const vlp_tensor *right = vlp_safetensors_find(b, "path_norm");
+    assert_int_equal(left->shape[0], 6);
+    for (int64_t i = 0; i < 6 * left->shape[1]; i++) {
+        double difference =
+            (double)((const float *)left->data)[i] - (double)((const float *)right->data)[i];
+        assert_true(fabs(difference - (i / left->shape[1] % 2 == 0)) < 1e-5);
+    }
+    vlp_safetensors_free(a);
+    vlp_safetensors_free(b);
+}
+
 static void resumes_with_the_same_bits(void **state) {
     (void)state;
     char whole[256], parts[256];
@@ -252,6 +277,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_alone_over_a_base_or_behind_embeddings),
         cmocka_unit_test(starts_from_the_best),
+        cmocka_unit_test(weights_decay),
         cmocka_unit_test(resumes_with_the_same_bits),
         cmocka_unit_test(sums_its_components),
         cmocka_unit_test(scores_a_known_triple_without_itself),

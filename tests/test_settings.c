@@ -42,16 +42,17 @@ static const vlp_settings every_member = {
     /* vertical */
     false, 4, 2, 26, 1, true, 2, 0.7, 0.8, 0.9, true, 11,
     /* path */
-    true, 5, 16, 1, 1, 0.15, 0.26, 2.5, 22, 0.07, 23, 0.08, 0.09, 6, 0.11, 24,
+    true, 5, 16, 1, 1, 0.15, 0.26, 2.5, 22, 0.07, 23, 0.08, 0.12, 0.09, 6, 0.11, 24,
     /* training */
-    1, 12, 13, 1, 2, 0.01, 0.02, 0.03, 0.04, 3, 14, 0.05, 15, 0.06, 16, 17, 25, 18, 19, 27, 20, 21};
+    1, 12, 13, 1, 2, 0.01, 0.02, 0.03, 0.04, 0.13, 3, 14, 0.05, 15, 0.06, 16, 17, 25, 18, 19, 27, 20,
+    21};
 static const char every_text[] =
     "rescal 7 3 l2 1.5 0.25 "
     "kvsall 9 uniform self-adversarial 0.1 0.2 0.3 0.4 paper off "
     "0.5 0.6 0.65 0.35 "
     "off 4 2 26 nearest-random on ahead 0.7 0.8 0.9 on 11 "
-    "on 5 16 all pair 0.15 0.26 2.5 22 0.07 23 0.08 0.09 6 0.11 24 "
-    "aggregator 12 13 bf16 adagrad 0.01 0.02 0.03 0.04 cosine 14 0.05 15 0.06 16 17 25 18 19 "
+    "on 5 16 all pair 0.15 0.26 2.5 22 0.07 23 0.08 0.12 0.09 6 0.11 24 "
+    "aggregator 12 13 bf16 adagrad 0.01 0.02 0.03 0.04 0.13 cosine 14 0.05 15 0.06 16 17 25 18 19 "
     "27 20 21";
 
 static void test_every_member(void **state) {

@@ -162,6 +162,8 @@ static void expect(const char *what, int64_t i, double got, double expected, dou
 #define BETA2 0.75
 #define EPSILON 1e-3
 
+static double decay; /* weight decay */
+
 /* Step number `step`, from 1, by the equations of Kingma and Ba: the gradient is what the first moment
  * took up. Rows without a gradient do not take part where `lazy`. Returns how many numbers moved. */
 static int64_t check_adam(const char *name, const moments *before, const moments *after, int step,
@@ -177,9 +179,10 @@ static int64_t check_adam(const char *name, const moments *before, const moments
         double g = (m_now - BETA1 * m) / (1 - BETA1);
         expect(name, i, v_now, BETA2 * v + (1 - BETA2) * g * g, 1e-3 * (v_now + 1e-3 * m * m));
         double m_hat = m_now / (1 - pow(BETA1, step)), v_hat = v_now / (1 - pow(BETA2, step));
+        x *= 1 - rate * decay;
         expect(name, i, after->value.values[i], x - rate * m_hat / (sqrt(v_hat) + EPSILON),
                1e-6 * fabs(x) + 1e-4 * rate);
-        moved += after->value.values[i] != x;
+        moved += after->value.values[i] != before->value.values[i];
     }
     return moved;
 }
@@ -233,6 +236,13 @@ static void check_optimizer(const char *setting, bool lazy,
 static void adam_by_hand(void **state) {
     (void)state;
     check_optimizer("optimizer=adam", false, check_adam);
+}
+
+static void weight_decay_by_hand(void **state) {
+    (void)state;
+    decay = 0.5;
+    check_optimizer("weight_decay=0.5", false, check_adam);
+    decay = 0;
 }
 
 static void lazy_adam_by_hand(void **state) {
@@ -568,17 +578,12 @@ static void n3_of_complex_numbers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_of_every_step),
-        cmocka_unit_test(adam_by_hand),
-        cmocka_unit_test(lazy_adam_by_hand),
-        cmocka_unit_test(adagrad_by_hand),
-        cmocka_unit_test(initial_values),
-        cmocka_unit_test(initial_values_differ),
-        cmocka_unit_test(phases_span_the_circle),
-        cmocka_unit_test(temperature_in_the_loss),
-        cmocka_unit_test(temperature_in_the_gradient),
-        cmocka_unit_test(loss_follows_the_tables),
-        cmocka_unit_test(n3_of_complex_numbers),
+        cmocka_unit_test(rates_of_every_step),     cmocka_unit_test(adam_by_hand),
+        cmocka_unit_test(weight_decay_by_hand),    cmocka_unit_test(lazy_adam_by_hand),
+        cmocka_unit_test(adagrad_by_hand),         cmocka_unit_test(initial_values),
+        cmocka_unit_test(initial_values_differ),   cmocka_unit_test(phases_span_the_circle),
+        cmocka_unit_test(temperature_in_the_loss), cmocka_unit_test(temperature_in_the_gradient),
+        cmocka_unit_test(loss_follows_the_tables), cmocka_unit_test(n3_of_complex_numbers),
     };
     return cmocka_run_group_tests_name("training, updates", tests, make_data, remove_data);
 }

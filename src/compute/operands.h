@@ -255,6 +255,7 @@ typedef struct vlp_layer_gradient {
 typedef struct vlp_update {
     int32_t kind; /* 0 Adam, 1 Adagrad */
     float beta1, beta2, epsilon;
+    float decay; /* weight decay: before its step a number loses rate * decay of itself */
     /* In the backend's memory; NULL: none. After a fault no table is updated. A non-finite gradient is
      * recorded as one while the tables are being updated: their values are of no use then. */
     vlp_step_report *report;

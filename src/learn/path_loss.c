@@ -28,6 +28,7 @@ static void optimizer(vlp_settings *settings, const vlp_trainer *trainer) {
     settings->schedule = VLP_COSINE;
     settings->warmup = settings->path_warmup;
     settings->clip = settings->path_clip;
+    settings->weight_decay = settings->path_weight_decay;
     settings->steps = trainer->own_steps;
 }
 

@@ -79,6 +79,7 @@ typedef struct vlp_settings {
     double path_rate;
     int64_t path_warmup;
     double path_clip;
+    double path_weight_decay;
     double path_far; /* share of the candidates farther than path_near hops; 1: all */
     int32_t path_near;
     double path_prune;  /* softmax weights below it are sampled; 0: none */
@@ -89,7 +90,7 @@ typedef struct vlp_settings {
     int32_t batch;
     int32_t precision; /* vlp_precision */
     int32_t optimizer; /* vlp_optimizer_kind */
-    double rate, beta1, beta2, epsilon;
+    double rate, beta1, beta2, epsilon, weight_decay;
     int32_t schedule; /* vlp_schedule */
     int64_t decay_at; /* schedule = step: the rate is multiplied by decay from here on; 0: at 0.6 of the
                          steps */

@@ -306,6 +306,7 @@ static vlp_status update_component(vlp_trainer *trainer, vlp_component component
                          .beta1 = (float)settings->beta1,
                          .beta2 = (float)settings->beta2,
                          .epsilon = (float)settings->epsilon,
+                         .decay = (float)settings->weight_decay,
                          .report = trainer->report};
     vlp_updated updated[VLP_MAX_TABLES];
     int32_t count = 0;

@@ -6,7 +6,7 @@
 
 /* An update with the numbers of its step. */
 typedef struct row_update {
-    float rate, beta1, beta2, epsilon, correction1, correction2, scale;
+    float rate, keep, beta1, beta2, epsilon, correction1, correction2, scale;
 } row_update;
 
 VLP_CLONES static void adam_row(const row_update *u, float *x, const float *g, float *m, float *v,
@@ -16,7 +16,7 @@ VLP_CLONES static void adam_row(const row_update *u, float *x, const float *g, f
         float grad = g[j] * u->scale;
         m[j] = u->beta1 * m[j] + (1.0f - u->beta1) * grad;
         v[j] = u->beta2 * v[j] + (1.0f - u->beta2) * grad * grad;
-        x[j] -= step * m[j] / (sqrtf(v[j]) * root + u->epsilon);
+        x[j] = u->keep * x[j] - step * m[j] / (sqrtf(v[j]) * root + u->epsilon);
     }
 }
 
@@ -25,7 +25,7 @@ VLP_CLONES static void adagrad_row(const row_update *u, float *x, const float *g
     for (int32_t j = 0; j < width; j++) {
         float grad = g[j] * u->scale;
         v[j] += grad * grad;
-        x[j] -= u->rate * grad / (sqrtf(v[j]) + u->epsilon);
+        x[j] = u->keep * x[j] - u->rate * grad / (sqrtf(v[j]) + u->epsilon);
     }
 }
 
@@ -41,7 +41,8 @@ static bool update_row(const row_update *row, const vlp_updated *table, int kind
     int64_t at = i * table->width;
     float *grad = table->grad + at;
     if (table->touched && !table->touched[i]) {
-        if (table->lazy || kind != 0) return true; /* a zero gradient changes nothing of Adagrad's */
+        /* A zero gradient changes nothing of Adagrad's. */
+        if (table->lazy || (kind != 0 && row->keep == 1)) return true;
         memset(grad, 0, (size_t)table->width * sizeof *grad);
     }
     if (table->touched) table->touched[i] = 0;
@@ -71,7 +72,9 @@ static void update_tables(vlp_compute *compute, const vlp_update *update, const 
     if (report && report->fault != VLP_FAULT_NONE) return;
     for (int32_t i = 0; i < count; i++) {
         assert(tables[i].table >= 0 && tables[i].table < VLP_MAX_TABLES);
-        row_update row = {.rate = values->rates[tables[i].component],
+        float rate = values->rates[tables[i].component];
+        row_update row = {.rate = rate,
+                          .keep = 1 - rate * update->decay,
                           .beta1 = update->beta1,
                           .beta2 = update->beta2,
                           .epsilon = update->epsilon,

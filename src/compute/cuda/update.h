@@ -8,6 +8,7 @@ typedef struct row_update {
     int32_t kind;
     float beta1, beta2, epsilon, scale;
     float rate, step, root; /* step, root: Adam's, corrected */
+    float keep;             /* what weight decay leaves of a number */
 } row_update;
 
 __device__ inline row_update open_update(const vlp_update &update, const vlp_updated &table,
@@ -20,7 +21,8 @@ __device__ inline row_update open_update(const vlp_update &update, const vlp_upd
             update.report ? update.report->scales[table.component] : 1.0f,
             rate,
             rate / values->correction1,
-            1.0f / sqrtf(values->correction2)};
+            1.0f / sqrtf(values->correction2),
+            1.0f - rate * update.decay};
 }
 
 /* Approximate roots and quotients: an error of an ulp or two of the step. */
@@ -28,13 +30,13 @@ __device__ inline void adam(const row_update &u, float &x, float g, float &m, fl
     float grad = g * u.scale;
     m = u.beta1 * m + (1.0f - u.beta1) * grad;
     v = u.beta2 * v + (1.0f - u.beta2) * grad * grad;
-    x -= fast_quotient(u.step * m, fast_root(v) * u.root + u.epsilon);
+    x = u.keep * x - fast_quotient(u.step * m, fast_root(v) * u.root + u.epsilon);
 }
 
 __device__ inline void adagrad(const row_update &u, float &x, float g, float &v) {
     float grad = g * u.scale;
     v += grad * grad;
-    x -= fast_quotient(u.rate * grad, fast_root(v) + u.epsilon);
+    x = u.keep * x - fast_quotient(u.rate * grad, fast_root(v) + u.epsilon);
 }
 
 /* COUNT numbers of a row; zeros stay zeros. */
