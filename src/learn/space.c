@@ -17,7 +17,8 @@ static const char path_space[] = "path = on\n"
                                  "path_hidden = 0.5, 1\n"
                                  "path_hide = edge, pair\n"
                                  "path_states = reached, all\n"
-                                 "path_rate = 0.002 .. 0.01 log\n";
+                                 "path_rate = 0.002 .. 0.01 log\n"
+                                 "path_weight_decay = 0, 0.05, 0.2\n";
 
 static const char embedding_space[] = "model = complex\n"
                                       "loss = cross-entropy, kvsall\n"
