@@ -170,7 +170,7 @@ static void test_bad_arguments(void **state) {
         {{"a", VLP_U8, 5, {1}, bytes}, {"k", "v"}, "tensor 'a': its shape is invalid"},
         {{"a", VLP_F64, 2, {most, 0}, bytes}, {"k", "v"}, "tensor 'a': its shape is invalid"},
         {{"a", VLP_U8, 1, {most}, bytes}, {"k", "v"}, "tensor 'b': its shape is invalid"},
-        {{"\xff", VLP_U8, 0, {0}, bytes}, {"k", "v"}, "tensor '...': its name is not UTF-8"},
+        {{"\xff", VLP_U8, 0, {0}, bytes}, {"k", "v"}, "tensor '\\xff': its name is not UTF-8"},
         {{"__metadata__", VLP_U8, 0, {0}, bytes},
          {"k", "v"},
          "tensor '__metadata__': the name is reserved by the format"},
@@ -237,6 +237,12 @@ static void test_need(void **state) {
          {0},
          "run/m: tensor 'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...' is "
          "missing"},
+        {"\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f\x7f",
+         VLP_F32,
+         0,
+         {0},
+         "run/m: tensor '"
+         "\\u007f\\u007f\\u007f\\u007f\\u007f\\u007f\\u007f\\u007f\\u007f\\u007f\\u007f...' is missing"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tensor = NULL;

@@ -25,7 +25,7 @@ size_t vlp_tensor_bytes(const vlp_tensor *tensor);
 /* For sorting and searching pairs by their keys. */
 int vlp_pair_compare(const void *left, const void *right);
 
-/* A name for a message: truncated at a character boundary. */
+/* A name for a message: escaped, and truncated between characters. */
 typedef struct vlp_quoted {
     char text[72];
 } vlp_quoted;

@@ -64,11 +64,10 @@ bool vlp_shape_bytes(int64_t *out, int32_t dimensions, const int64_t *shape, siz
 
 vlp_quoted vlp_quote(const char *name) {
     vlp_quoted quoted;
-    const size_t capacity = sizeof quoted.text - sizeof "...";
-    size_t length = strlen(name);
-    size_t shown = vlp_utf8_valid_prefix(name, length < capacity ? length : capacity);
-    memcpy(quoted.text, name, shown);
-    strcpy(quoted.text + shown, shown < length ? "..." : "");
+    char more[sizeof quoted.text + 8]; /* one character more at least */
+    vlp_text_escape(quoted.text, sizeof quoted.text - strlen("..."), name);
+    vlp_text_escape(more, sizeof more, name);
+    if (strlen(more) > strlen(quoted.text)) strcat(quoted.text, "...");
     return quoted;
 }
 
