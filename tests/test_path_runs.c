@@ -269,6 +269,12 @@ static void refuses(void **state) {
                "trains = path adds the path model to a base");
     run_expect(train(run, true, NULL, NULL, false, "path_dim=20", NULL), VLP_ERROR_ARGUMENT,
                "not a multiple of 8; 24 is");
+    run_expect(train(run, true, NULL, NULL, false, "path_weight_decay=101", NULL), VLP_ERROR_ARGUMENT,
+               "path_weight_decay = 101 times path_rate = 0.01 takes more of a number than there is: at "
+               "most 100");
+    run_expect(train(run, true, NULL, NULL, false, "rate=0.5", "weight_decay=4", NULL),
+               VLP_ERROR_ARGUMENT,
+               "weight_decay = 4 times rate = 0.5 takes more of a number than there is: at most 2");
     run_expect(train(run, true, NULL, NULL, false, "path_states=all", "path_edges=9", NULL),
                VLP_ERROR_ARGUMENT, "path_edges limits the entities that are reached");
 }

@@ -528,6 +528,14 @@ static vlp_status check_model(const vlp_settings *settings) {
     return vlp_model_check(&sizes);
 }
 
+/* A step takes at most all of a number. */
+static vlp_status check_decay(const char *name, double decay, const char *rate_name, double rate) {
+    if (decay * rate <= 1) return VLP_OK;
+    return vlp_fail(VLP_ERROR_ARGUMENT,
+                    "%s = %g times %s = %g takes more of a number than there is: at most %g", name,
+                    decay, rate_name, rate, 1 / rate);
+}
+
 static vlp_status check_training(const vlp_settings *settings) {
     if (settings->patience > 0 && settings->eval_every == 0)
         return vlp_fail(VLP_ERROR_ARGUMENT,
@@ -548,6 +556,10 @@ static vlp_status check_training(const vlp_settings *settings) {
     if (settings->warmup > settings->steps)
         return vlp_fail(VLP_ERROR_ARGUMENT, "warmup = %" PRId64 " is more than all of %" PRId64 " steps",
                         settings->warmup, settings->steps);
+    VLP_TRY(check_decay("weight_decay", settings->weight_decay, "rate", settings->rate));
+    if (settings->vertical)
+        VLP_TRY(check_decay("weight_decay", settings->weight_decay, "vertical_rate",
+                            settings->vertical_rate));
     if (settings->trains == VLP_TRAINS_AGGREGATOR &&
         (!settings->vertical || settings->vertical_gradient))
         return vlp_fail(VLP_ERROR_ARGUMENT,
@@ -579,6 +591,8 @@ static vlp_status check_path(const vlp_settings *settings) {
         return vlp_fail(VLP_ERROR_ARGUMENT, "path_dim = %d is not a multiple of 8; %d is",
                         settings->path_dim, (settings->path_dim + 7) / 8 * 8);
     if (settings->path_rate == 0.0) return vlp_fail(VLP_ERROR_ARGUMENT, "path_rate = 0 trains nothing");
+    VLP_TRY(
+        check_decay("path_weight_decay", settings->path_weight_decay, "path_rate", settings->path_rate));
     if (settings->path_edges > 0 && settings->path_states == VLP_PATH_STATES_ALL)
         return vlp_fail(VLP_ERROR_ARGUMENT,
                         "path_edges limits the entities that are reached: it needs path_states = "
